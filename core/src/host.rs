@@ -1,0 +1,206 @@
+//! The table of this node's runs: readings of the store and signals come in, and reach the run they are for.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::id::{Attempt, NodeId, Revision, TaskId};
+use crate::payload::Payload;
+use crate::procedure::{Local, Seen};
+use crate::run::{Run, Stop};
+use crate::store::Request;
+use crate::task::Task;
+use crate::time::Millis;
+
+/// How far back a look at the store reaches beyond the last one: longer than any transaction stays open, so that a change
+/// which became visible late is not missed. Readings that are not news are dropped by their revision.
+pub const OVERLAP_MS: u64 = 10_000;
+
+/// The runs of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Host<P> {
+    runs: BTreeMap<TaskId, Run<P>>,
+    /// Started runs by the end of their time to live.
+    expiry: BTreeSet<(Millis, TaskId)>,
+}
+
+impl<P> Default for Host<P> {
+    fn default() -> Self {
+        Self { runs: BTreeMap::new(), expiry: BTreeSet::new() }
+    }
+}
+
+impl<P: Payload> Host<P> {
+    /// The run of a task, started or reserved.
+    pub fn run(&self, id: TaskId) -> Option<&Run<P>> {
+        self.runs.get(&id)
+    }
+
+    /// The run of exactly this attempt.
+    pub fn run_of(&mut self, id: TaskId, attempt: Attempt) -> Option<&mut Run<P>> {
+        self.runs.get_mut(&id).filter(|run| run.attempt() == attempt)
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> impl Iterator<Item = (&TaskId, &Run<P>)> {
+        self.runs.iter()
+    }
+
+    /// How many runs there are, reserved ones included.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Carries out what a procedure wants of the table.
+    pub fn local(&mut self, local: Local) {
+        match local {
+            Local::Reserve { id, attempt } => {
+                // An older attempt of the same task may still be winding down here: the new one takes its place, and the
+                // old one, asking for itself, finds that it is lost.
+                self.forget(id);
+                self.runs.insert(id, Run::reserve(id, attempt));
+            }
+            Local::Abandon { id, attempt } => self.release(id, attempt),
+        }
+    }
+
+    /// A stored task is to be run here. True if its run is to be spawned now: once per attempt.
+    pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
+        let run = self.runs.entry(task.id).or_insert_with(|| Run::reserve(task.id, task.attempt));
+        if run.attempt() != task.attempt || !run.start(task) {
+            return false;
+        }
+        if let Some(expires) = run.expires() {
+            self.expiry.insert((expires, task.id));
+        }
+        true
+    }
+
+    /// A reading of the store. Returns whether it is news to a run here.
+    pub fn observe(&mut self, id: TaskId, seen: &Seen<P>) -> bool {
+        self.runs.get_mut(&id).is_some_and(|run| run.observe(seen))
+    }
+
+    /// Somebody says that the task has this revision now. Returns whether the store has to be asked.
+    pub fn is_behind(&self, id: TaskId, revision: Revision) -> bool {
+        self.runs.get(&id).is_some_and(|run| run.seen().is_none_or(|known| known.revision < revision))
+    }
+
+    /// The store's time. Stops the runs whose tasks have expired, and returns them.
+    pub fn clock(&mut self, now: Millis) -> Vec<TaskId> {
+        let mut expired = Vec::new();
+        while let Some(&(expires, id)) = self.expiry.first() {
+            if now < expires {
+                break;
+            }
+            self.expiry.pop_first();
+            if self.runs.get_mut(&id).is_some_and(|run| run.clock(now)) {
+                expired.push(id);
+            }
+        }
+        expired
+    }
+
+    /// Stops every run for this reason, and returns those to which it is news.
+    pub fn halt(&mut self, stop: Stop) -> Vec<TaskId> {
+        self.runs.iter_mut().filter_map(|(id, run)| run.halt(stop).then_some(*id)).collect()
+    }
+
+    /// The run of this attempt is over.
+    pub fn release(&mut self, id: TaskId, attempt: Attempt) {
+        if self.runs.get(&id).is_some_and(|run| run.attempt() == attempt) {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: TaskId) {
+        if let Some(run) = self.runs.remove(&id)
+            && let Some(expires) = run.expires()
+        {
+            self.expiry.remove(&(expires, id));
+        }
+    }
+}
+
+/// How a node looks at the store for its runs: one question per poll interval, however many runs there are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Watch {
+    node: NodeId,
+    since: Millis,
+}
+
+impl Watch {
+    /// The watch of a node that has not looked yet.
+    pub const fn new(node: NodeId) -> Self {
+        Self { node, since: Millis(0) }
+    }
+
+    /// The next look.
+    pub const fn request<P>(&self) -> Request<P> {
+        Request::TouchedSince { node: self.node, since: self.since }
+    }
+
+    /// The look was answered at `now`, the store's time.
+    pub fn answered(&mut self, now: Millis) {
+        self.since = self.since.max(now.before(OVERLAP_MS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Command;
+    use crate::task::samples::{Number, T0, TTL_MS, restartable, task};
+
+    #[test]
+    fn a_cancel_that_was_committed_before_the_run_was_started_reaches_it() {
+        let mut task = task();
+        let created = Arc::new(task.clone());
+        let mut host = Host::default();
+        host.local(Local::Reserve { id: task.id, attempt: task.attempt });
+        task.apply(T0, Command::Cancel, &mut Vec::new()).unwrap();
+        host.observe(task.id, &Seen::Task(Arc::new(task.clone())));
+        assert!(host.start(&created));
+        assert_eq!(host.run(task.id).unwrap().stop(), Some(Stop::Cancelled));
+    }
+
+    #[test]
+    fn a_run_is_started_once() {
+        let task = Arc::new(task());
+        let mut host = Host::default();
+        assert!(host.start(&task));
+        assert!(!host.start(&task));
+    }
+
+    #[test]
+    fn a_newer_attempt_on_the_same_node_takes_the_place_of_the_older() {
+        let mut task = restartable();
+        let mut host = Host::default();
+        host.start(&Arc::new(task.clone()));
+        let first = task.attempt;
+        let lose = Command::Lose { attempt: first, heir: Some(task.node), why: "lost".into() };
+        task.apply(T0, lose, &mut Vec::new()).unwrap();
+        host.local(Local::Reserve { id: task.id, attempt: task.attempt });
+        assert!(host.run_of(task.id, first).is_none());
+        assert!(host.start(&Arc::new(task.clone())));
+        host.release(task.id, first);
+        assert!(host.run_of(task.id, task.attempt).is_some(), "the old run's end does not release the new one");
+    }
+
+    #[test]
+    fn runs_expire_in_the_order_of_their_time() {
+        let task = Arc::new(task());
+        let mut host = Host::<Number>::default();
+        host.start(&task);
+        assert!(host.clock(T0).is_empty());
+        assert_eq!(host.clock(T0.after(TTL_MS)), [task.id]);
+        assert_eq!(host.run(task.id).unwrap().stop(), Some(Stop::Expired));
+        host.release(task.id, task.attempt);
+        assert!(host.is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! A task comes to be: a place for its run is reserved, the task is stored, the run starts, and only then the reply goes out.
+//!
+//! The reservation comes first so that nothing which is committed to the task, however soon, can miss its run.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::id::{Attempt, NodeId, TaskId};
+use crate::payload::Payload;
+use crate::procedure::{After, Input, Local, Procedure, Seen, Step, Write, out_of_turn};
+use crate::store::{Outcome, Request, Unavailable};
+use crate::task::{Draft, Effect, Task};
+
+/// Creates a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Create<P> {
+    id: TaskId,
+    node: NodeId,
+    limit: Option<u32>,
+    state: State<P>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum State<P> {
+    Idle(Box<Draft<P>>),
+    Reserving(Box<Draft<P>>),
+    Inserting,
+    Abandoning(Created<P>),
+    /// The store did not say whether it inserted the task: whatever is there is cancelled, since nobody will hear its name.
+    Cleaning(Box<Write<P>>, Unavailable),
+    Over,
+}
+
+/// What came of a create.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Created<P> {
+    /// It is stored and readable.
+    Task(Arc<Task<P>>),
+    /// Its owner's live tasks have reached the limit.
+    AtTheLimit {
+        /// How many live tasks an owner may have.
+        limit: u32,
+    },
+    /// There is a task of this id: draw another one.
+    IdTaken,
+    /// The store is not available; the caller may try again.
+    Unavailable(Unavailable),
+}
+
+impl<P: Payload> Create<P> {
+    /// Creates the task of `draft`, if its owner has fewer than `limit` live ones.
+    pub fn new(draft: Draft<P>, limit: Option<u32>) -> Self {
+        Self { id: draft.id, node: draft.node, limit, state: State::Idle(Box::new(draft)) }
+    }
+
+    fn inserted(&mut self, outcome: Outcome<P>) -> Step<P, Created<P>> {
+        match outcome {
+            Outcome::Inserted(task) => {
+                let start = Effect::Start { node: self.node, attempt: task.attempt };
+                let seen = Seen::Task(Arc::clone(&task));
+                let after = vec![After { id: self.id, seen, effects: vec![start, Effect::Publish] }];
+                Step::Done { reply: Created::Task(task), after }
+            }
+            Outcome::AtTheLimit => self.give_up(Created::AtTheLimit { limit: self.limit.unwrap_or(u32::MAX) }),
+            Outcome::Exists => self.give_up(Created::IdTaken),
+            Outcome::Unavailable(unavailable) if unavailable.maybe_done => {
+                let mut write = Box::new(Write::abandon(self.id));
+                let step = write.step(Input::Begin);
+                self.state = State::Cleaning(write, unavailable);
+                self.cleaning(step)
+            }
+            Outcome::Unavailable(unavailable) => self.give_up(Created::Unavailable(unavailable)),
+            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
+            _ => out_of_turn(),
+        }
+    }
+
+    /// Passes on what the cleaning write wants. It may fail: then the task ends with its time to live.
+    fn cleaning(&mut self, step: Step<P, super::Written<P>>) -> Step<P, Created<P>> {
+        match step {
+            Step::Store(request) => Step::Store(request),
+            Step::Pause { ms } => Step::Pause { ms },
+            Step::Host(local) => Step::Host(local),
+            Step::Done { .. } => match core::mem::replace(&mut self.state, State::Over) {
+                State::Cleaning(_, unavailable) => self.give_up(Created::Unavailable(unavailable)),
+                State::Idle(_) | State::Reserving(_) | State::Inserting | State::Abandoning(_) | State::Over => {
+                    out_of_turn()
+                }
+            },
+        }
+    }
+
+    fn give_up(&mut self, reply: Created<P>) -> Step<P, Created<P>> {
+        self.state = State::Abandoning(reply);
+        Step::Host(Local::Abandon { id: self.id, attempt: Attempt::FIRST })
+    }
+}
+
+impl<P: Payload> Procedure for Create<P> {
+    type Payload = P;
+    type Reply = Created<P>;
+
+    fn step(&mut self, input: Input<P>) -> Step<P, Created<P>> {
+        match (core::mem::replace(&mut self.state, State::Over), input) {
+            (State::Idle(draft), Input::Begin) => {
+                self.state = State::Reserving(draft);
+                Step::Host(Local::Reserve { id: self.id, attempt: Attempt::FIRST })
+            }
+            (State::Reserving(draft), Input::Host) => {
+                self.state = State::Inserting;
+                Step::Store(Request::Insert { draft, limit: self.limit })
+            }
+            (State::Inserting, Input::Store(answer)) => self.inserted(answer.outcome),
+            (State::Cleaning(mut write, unavailable), input) => {
+                let step = write.step(input);
+                self.state = State::Cleaning(write, unavailable);
+                self.cleaning(step)
+            }
+            (State::Abandoning(reply), Input::Host) => Step::Done { reply, after: Vec::new() },
+            (
+                State::Idle(_) | State::Reserving(_) | State::Inserting | State::Abandoning(_) | State::Over,
+                Input::Begin | Input::Store(_) | Input::Paused | Input::Host,
+            ) => out_of_turn(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Load, apply, commit if the revision is still the one loaded, on conflict load again, release effects only after the commit.
+//!
+//! Every change of a stored task goes through here: the client's answers and cancel, the run's own writes, the loss of a node.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::Text;
+use crate::access::{self, Caller, Denied};
+use crate::id::{Attempt, Key, NodeId, TaskId};
+use crate::payload::Payload;
+use crate::procedure::{After, Input, Local, Procedure, Seen, Step, out_of_turn};
+use crate::store::{Answer, Outcome, Request, Unavailable};
+use crate::task::{Command, Effect, Rejected, Task};
+
+/// How often a caller's write is tried again after a conflict. Each conflict means that somebody else's write went through, so
+/// this many in a row means that the task is changed faster than this node reads.
+const MAX_CONFLICTS: u32 = 1_000;
+
+/// The longest pause between two tries of a write that must not be lost.
+const MAX_PAUSE_MS: u64 = 5_000;
+
+/// Carries out one command on a stored task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Write<P> {
+    id: TaskId,
+    guard: Guard,
+    command: Command<P>,
+    state: State<P>,
+    conflicts: u32,
+    outages: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Guard {
+    /// A client: owner and scopes are checked, and a store that fails is told to the client.
+    Caller(Caller),
+    /// A run or the node itself; a failing store is told to it.
+    Node,
+    /// The end of a run: tried until it is stored or no longer wanted.
+    Persistent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum State<P> {
+    Idle,
+    Loading,
+    Reserving { loaded: Arc<Task<P>>, next: Arc<Task<P>>, effects: Vec<Effect<P>> },
+    Committing { next: Arc<Task<P>>, effects: Vec<Effect<P>> },
+    Abandoning { then: Then<P> },
+    Pausing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Then<P> {
+    Again,
+    Finish(Unavailable, core::marker::PhantomData<P>),
+}
+
+/// What came of a write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Written<P> {
+    /// The command was carried out, or found nothing to change: this is the state in the store.
+    Done(Arc<Task<P>>),
+    /// Unknown, expired, or somebody else's: one and the same to the caller.
+    Absent,
+    /// It is theirs, but they lack scopes.
+    LacksScope {
+        /// All that it needs.
+        needed: Vec<Text>,
+    },
+    /// The task refused, in this state.
+    Rejected(Rejected, Arc<Task<P>>),
+    /// The store is not available; trying again may help.
+    Unavailable(Unavailable),
+}
+
+impl<P: Payload> Write<P> {
+    /// `tasks/update` by `caller`.
+    pub const fn answers(id: TaskId, caller: Caller, answers: BTreeMap<Key, P>) -> Self {
+        Self::new(id, Guard::Caller(caller), Command::Answer { answers })
+    }
+
+    /// `tasks/cancel` by `caller`.
+    pub const fn cancel(id: TaskId, caller: Caller) -> Self {
+        Self::new(id, Guard::Caller(caller), Command::Cancel)
+    }
+
+    /// The cancel of a task whose create reply nobody received: nobody can name it.
+    pub const fn abandon(id: TaskId) -> Self {
+        Self::new(id, Guard::Node, Command::Cancel)
+    }
+
+    /// What a run writes while it runs: progress, a question, the host's slot.
+    pub const fn report(id: TaskId, command: Command<P>) -> Self {
+        Self::new(id, Guard::Node, command)
+    }
+
+    /// What a run ends with. It is tried again until it is stored or another end came first.
+    pub const fn end(id: TaskId, command: Command<P>) -> Self {
+        Self::new(id, Guard::Persistent, command)
+    }
+
+    /// The loss of an attempt whose node is gone.
+    pub const fn lose(id: TaskId, attempt: Attempt, heir: Option<NodeId>, why: Text) -> Self {
+        Self::new(id, Guard::Node, Command::Lose { attempt, heir, why })
+    }
+
+    const fn new(id: TaskId, guard: Guard, command: Command<P>) -> Self {
+        Self { id, guard, command, state: State::Idle, conflicts: 0, outages: 0 }
+    }
+
+    fn load(&mut self) -> Step<P, Written<P>> {
+        self.state = State::Loading;
+        Step::Store(Request::Load { id: self.id })
+    }
+
+    fn loaded(&mut self, answer: Answer<P>) -> Step<P, Written<P>> {
+        let loaded = match answer.outcome {
+            Outcome::Loaded(Some(task)) => task,
+            Outcome::Loaded(None) => return self.gone(),
+            Outcome::Unavailable(unavailable) => return self.unavailable(unavailable),
+            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
+            _ => out_of_turn(),
+        };
+        if let Guard::Caller(caller) = &self.guard
+            && loaded.is_visible(answer.now)
+        {
+            match access::check(&loaded, caller) {
+                Ok(()) => {}
+                Err(Denied::NotTheirs) => return done(Written::Absent),
+                Err(Denied::LacksScope { needed }) => return done(Written::LacksScope { needed }),
+            }
+        }
+        let mut next = Task::clone(&loaded);
+        let mut effects = Vec::new();
+        match next.apply(answer.now, self.command.clone(), &mut effects) {
+            Ok(()) if next.revision == loaded.revision => {
+                self.seen(Written::Done(Arc::clone(&loaded)), loaded, effects)
+            }
+            Ok(()) => {
+                let next = Arc::new(next);
+                match starts(&effects) {
+                    Some(attempt) => {
+                        self.state = State::Reserving { loaded, next, effects };
+                        Step::Host(Local::Reserve { id: self.id, attempt })
+                    }
+                    None => self.commit(&loaded, next, effects),
+                }
+            }
+            Err(Rejected::Expired) => self.gone(),
+            Err(rejected) => self.seen(Written::Rejected(rejected, Arc::clone(&loaded)), loaded, effects),
+        }
+    }
+
+    fn commit(&mut self, loaded: &Task<P>, next: Arc<Task<P>>, effects: Vec<Effect<P>>) -> Step<P, Written<P>> {
+        let request = Request::Commit { expected: loaded.revision, task: Arc::clone(&next) };
+        self.state = State::Committing { next, effects };
+        Step::Store(request)
+    }
+
+    fn committed(&mut self, answer: Answer<P>, next: Arc<Task<P>>, effects: Vec<Effect<P>>) -> Step<P, Written<P>> {
+        let reserved = starts(&effects);
+        let then = match answer.outcome {
+            Outcome::Committed => return self.seen(Written::Done(Arc::clone(&next)), next, effects),
+            Outcome::Conflict if self.conflicts < MAX_CONFLICTS => {
+                self.conflicts += 1;
+                Then::Again
+            }
+            Outcome::Conflict => {
+                let why = Text::from("the task changes too often");
+                Then::Finish(Unavailable { why, maybe_done: false }, core::marker::PhantomData)
+            }
+            Outcome::Unavailable(unavailable) => Then::Finish(unavailable, core::marker::PhantomData),
+            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
+            _ => out_of_turn(),
+        };
+        match reserved {
+            Some(attempt) => {
+                self.state = State::Abandoning { then };
+                Step::Host(Local::Abandon { id: self.id, attempt })
+            }
+            None => self.then(then),
+        }
+    }
+
+    fn then(&mut self, then: Then<P>) -> Step<P, Written<P>> {
+        match then {
+            Then::Again => self.load(),
+            Then::Finish(unavailable, _) => self.unavailable(unavailable),
+        }
+    }
+
+    fn unavailable(&mut self, unavailable: Unavailable) -> Step<P, Written<P>> {
+        match self.guard {
+            Guard::Caller(_) | Guard::Node => done(Written::Unavailable(unavailable)),
+            Guard::Persistent => {
+                self.state = State::Pausing;
+                self.conflicts = 0;
+                let ms = MAX_PAUSE_MS.min(50 << self.outages.min(7));
+                self.outages = self.outages.saturating_add(1);
+                Step::Pause { ms }
+            }
+        }
+    }
+
+    /// The task is no more, so whoever still runs it has to stop.
+    fn gone(&self) -> Step<P, Written<P>> {
+        let after = match self.guard {
+            Guard::Caller(_) => Vec::new(),
+            Guard::Node | Guard::Persistent => vec![After { id: self.id, seen: Seen::Gone, effects: Vec::new() }],
+        };
+        Step::Done { reply: Written::Absent, after }
+    }
+
+    /// Whatever came of it, the node learns what the store says.
+    fn seen(&self, reply: Written<P>, task: Arc<Task<P>>, effects: Vec<Effect<P>>) -> Step<P, Written<P>> {
+        Step::Done { reply, after: vec![After { id: self.id, seen: Seen::Task(task), effects }] }
+    }
+}
+
+impl<P: Payload> Procedure for Write<P> {
+    type Payload = P;
+    type Reply = Written<P>;
+
+    fn step(&mut self, input: Input<P>) -> Step<P, Written<P>> {
+        match (core::mem::replace(&mut self.state, State::Idle), input) {
+            (State::Idle, Input::Begin) | (State::Pausing, Input::Paused) => self.load(),
+            (State::Loading, Input::Store(answer)) => self.loaded(answer),
+            (State::Reserving { loaded, next, effects }, Input::Host) => self.commit(&loaded, next, effects),
+            (State::Committing { next, effects }, Input::Store(answer)) => self.committed(answer, next, effects),
+            (State::Abandoning { then }, Input::Host) => self.then(then),
+            (
+                State::Idle
+                | State::Loading
+                | State::Reserving { .. }
+                | State::Committing { .. }
+                | State::Abandoning { .. }
+                | State::Pausing,
+                _,
+            ) => out_of_turn(),
+        }
+    }
+}
+
+fn done<P>(reply: Written<P>) -> Step<P, Written<P>> {
+    Step::Done { reply, after: Vec::new() }
+}
+
+/// The attempt that these effects start, if they start one.
+fn starts<P>(effects: &[Effect<P>]) -> Option<Attempt> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Start { attempt, .. } => Some(*attempt),
+        Effect::Signal { .. } | Effect::Publish | Effect::Release { .. } => None,
+    })
+}

@@ -1,0 +1,269 @@
+//! What the run of one attempt is owed.
+//!
+//! A run's monitor knows the newest reading of its task that this node has. Everything follows from that reading: which answers
+//! are there, and whether the run has to stop. So a lost, late or doubled signal changes nothing but when it is seen, and there
+//! is no moment at which an answer could arrive too early to be waited for.
+
+use alloc::sync::Arc;
+
+use crate::Text;
+use crate::id::{Attempt, Key, TaskId};
+use crate::payload::Payload;
+use crate::procedure::Seen;
+use crate::task::{Phase, Task};
+use crate::time::Millis;
+
+/// At most one progress write per so many milliseconds: what comes in between is conflated.
+pub const PROGRESS_INTERVAL_MS: u64 = 250;
+
+/// Why a run has to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// The task's owner cancelled it.
+    Cancelled,
+    /// The task's time to live is over.
+    Expired,
+    /// The task was failed by somebody else, or another attempt runs it: this run's node was thought dead.
+    Lost,
+    /// This node's lease ran out, so others may have taken the task over.
+    LeaseLost,
+    /// The node shuts down.
+    Shutdown,
+}
+
+/// The monitor of one attempt.
+///
+/// # Contract
+/// * [`reserve`](Self::reserve) before the task is stored; [`start`](Self::start) with the stored task.
+/// * [`observe`](Self::observe) every reading of the task, in any order, however often.
+/// * [`stop`](Self::stop) and [`answer`](Self::answer) are what the run may ask at any time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Run<P> {
+    id: TaskId,
+    attempt: Attempt,
+    seen: Option<Arc<Task<P>>>,
+    started: bool,
+    stop: Option<Stop>,
+    progress: Progress,
+}
+
+/// Progress on its way to the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Progress {
+    /// Not taken up yet.
+    pending: Option<Text>,
+    /// Being written: lost if the write is dropped.
+    in_flight: Option<Text>,
+    /// No write before this moment, by the process's clock.
+    not_before: Millis,
+}
+
+/// What is to be done about a run's progress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ProgressDue {
+    /// Nothing until the run says more.
+    Nothing,
+    /// Something, but not before this moment.
+    At(Millis),
+    /// Write this now, then say [`Run::progress_written`].
+    Write(Text),
+}
+
+impl<P: Payload> Run<P> {
+    /// The monitor of a run that is about to be stored.
+    pub fn reserve(id: TaskId, attempt: Attempt) -> Self {
+        Self { id, attempt, seen: None, started: false, stop: None, progress: Progress::default() }
+    }
+
+    /// The attempt that it watches over.
+    pub const fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Whether the run was started, rather than only reserved.
+    pub const fn is_started(&self) -> bool {
+        self.started
+    }
+
+    /// The newest reading of the task.
+    pub const fn seen(&self) -> Option<&Arc<Task<P>>> {
+        self.seen.as_ref()
+    }
+
+    /// The task is stored and this attempt runs it. False if it was started before.
+    pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
+        self.observe(&Seen::Task(Arc::clone(task)));
+        !core::mem::replace(&mut self.started, true)
+    }
+
+    /// A reading of the store. Returns whether it was news to the run.
+    pub fn observe(&mut self, seen: &Seen<P>) -> bool {
+        let stop = match seen {
+            Seen::Gone => Some(Stop::Expired),
+            Seen::Task(task) => {
+                if self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
+                    return false;
+                }
+                self.seen = Some(Arc::clone(task));
+                self.verdict(task)
+            }
+        };
+        match stop {
+            Some(stop) => self.halt(stop),
+            None => true,
+        }
+    }
+
+    /// What a reading means for this attempt.
+    fn verdict(&self, task: &Task<P>) -> Option<Stop> {
+        if task.attempt != self.attempt {
+            return Some(Stop::Lost);
+        }
+        match &task.phase {
+            Phase::Live(_) => None,
+            Phase::Cancelled => Some(Stop::Cancelled),
+            // Its own end, or one that somebody else gave it: either way there is nothing more to do.
+            Phase::Completed(_) | Phase::Failed(_) => Some(Stop::Lost),
+        }
+    }
+
+    /// The store's time, as some answer of the store told it. Returns whether it stops the run.
+    pub fn clock(&mut self, now: Millis) -> bool {
+        match &self.seen {
+            Some(task) if !task.is_visible(now) => self.halt(Stop::Expired),
+            Some(_) | None => false,
+        }
+    }
+
+    /// When the task expires, as far as this node knows.
+    pub fn expires(&self) -> Option<Millis> {
+        self.seen.as_ref().map(|task| task.expires())
+    }
+
+    /// Stops the run for this reason, unless it was stopped before. Returns whether it is news.
+    pub const fn halt(&mut self, stop: Stop) -> bool {
+        if self.stop.is_some() {
+            return false;
+        }
+        self.stop = Some(stop);
+        true
+    }
+
+    /// Whether the run has to stop, and why. The first reason stays.
+    pub const fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+
+    /// The recorded answer to a question, once there is one.
+    pub fn answer(&self, key: &Key) -> Option<&P> {
+        self.seen.as_ref()?.live()?.questions.get(key)?.answer.as_ref()
+    }
+
+    /// The run says how far it is.
+    pub fn progress(&mut self, message: Text) {
+        self.progress.pending = Some(message);
+    }
+
+    /// What to do about progress at `now`, by the process's own clock: it decides only how often, never what.
+    pub fn progress_due(&mut self, now: Millis) -> ProgressDue {
+        if self.progress.in_flight.is_some() || self.stop.is_some() {
+            return ProgressDue::Nothing;
+        }
+        match self.progress.pending.take() {
+            None => ProgressDue::Nothing,
+            Some(message) if now < self.progress.not_before => {
+                self.progress.pending = Some(message);
+                ProgressDue::At(self.progress.not_before)
+            }
+            Some(message) => {
+                self.progress.in_flight = Some(message.clone());
+                self.progress.not_before = now.after(PROGRESS_INTERVAL_MS);
+                ProgressDue::Write(message)
+            }
+        }
+    }
+
+    /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it.
+    pub fn progress_written(&mut self) {
+        self.progress.in_flight = None;
+    }
+
+    /// The run has ended: the progress that has to stand before the end, if some may not be stored yet.
+    pub fn finish(&mut self) -> Option<Text> {
+        let in_flight = self.progress.in_flight.take();
+        self.progress.pending.take().or(in_flight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::task::Command;
+    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, task};
+
+    fn reading(task: &Task<Number>) -> Seen<Number> {
+        Seen::Task(Arc::new(task.clone()))
+    }
+
+    #[test]
+    fn an_answer_that_was_stored_before_the_run_waits_is_there() {
+        let mut task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        run.start(&Arc::new(task.clone()));
+        task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
+        task.apply(T0, answer([("a", Number(4))]), &mut Vec::new()).unwrap();
+        assert!(run.observe(&reading(&task)));
+        assert_eq!(run.answer(&"a".into()), Some(&Number(4)));
+    }
+
+    #[test]
+    fn an_older_reading_changes_nothing() {
+        let mut task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        let old = reading(&task);
+        task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
+        run.observe(&reading(&task));
+        let before = run.clone();
+        assert!(!run.observe(&old));
+        assert_eq!(run, before);
+    }
+
+    #[test]
+    fn a_cancel_that_comes_before_the_start_is_not_missed() {
+        let mut task = task();
+        let created = Arc::new(task.clone());
+        let mut run = Run::reserve(task.id, task.attempt);
+        task.apply(T0, Command::Cancel, &mut Vec::new()).unwrap();
+        run.observe(&reading(&task));
+        run.start(&created);
+        assert_eq!(run.stop(), Some(Stop::Cancelled));
+    }
+
+    #[test]
+    fn the_clock_of_the_store_ends_a_run_whose_task_expired() {
+        let task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        run.start(&Arc::new(task));
+        assert!(!run.clock(T0.after(TTL_MS - 1)));
+        assert!(run.clock(T0.after(TTL_MS)));
+        assert_eq!(run.stop(), Some(Stop::Expired));
+    }
+
+    #[test]
+    fn progress_is_conflated_and_the_last_one_stands_before_the_end() {
+        let task = task();
+        let mut run = Run::<Number>::reserve(task.id, task.attempt);
+        run.progress("1".into());
+        assert_eq!(run.progress_due(T0), ProgressDue::Write("1".into()));
+        run.progress("2".into());
+        assert_eq!(run.progress_due(T0.after(1)), ProgressDue::Nothing, "one write at a time");
+        run.progress_written();
+        assert_eq!(run.progress_due(T0.after(1)), ProgressDue::At(T0.after(PROGRESS_INTERVAL_MS)));
+        run.progress("3".into());
+        assert_eq!(run.progress_due(T0.after(PROGRESS_INTERVAL_MS)), ProgressDue::Write("3".into()));
+        // The write is dropped half-way: its text is not lost.
+        assert_eq!(run.finish(), Some("3".into()));
+    }
+}

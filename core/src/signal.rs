@@ -1,0 +1,218 @@
+//! What a waiting run and the requests that reach it share: the one place of this crate with locks and wakers.
+//!
+//! A [`Registry`] is the node's table of runs behind a few mutexes, with the wakers of those who wait. It is no part of any
+//! async runtime: its `poll_…` functions take the waker of whichever one calls them. Decisions are [`Host`]'s and
+//! [`Run`]'s; what is here is only who is woken, and loom explores it.
+
+mod shim;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::task::{Context, Poll, Waker};
+
+use shim::{Mutex, MutexGuard};
+
+use crate::Text;
+use crate::host::Host;
+use crate::id::{Attempt, Key, Revision, TaskId};
+use crate::payload::Payload;
+use crate::procedure::{Local, Seen};
+use crate::run::{ProgressDue, Run, Stop};
+use crate::task::Task;
+use crate::time::Millis;
+
+use alloc::sync::Arc;
+
+/// The node's runs, shared between threads. No call blocks for longer than it takes to change a map.
+#[derive(Debug)]
+pub struct Registry<P> {
+    shards: Box<[Mutex<Shard<P>>]>,
+}
+
+#[derive(Debug)]
+struct Shard<P> {
+    host: Host<P>,
+    wakers: BTreeMap<TaskId, Vec<Waker>>,
+}
+
+impl<P: Payload> Registry<P> {
+    /// A registry over `shards` locks.
+    ///
+    /// # Panics
+    /// If `shards` is 0.
+    pub fn new(shards: usize) -> Self {
+        assert!(shards > 0, "a registry has at least one shard");
+        let shard = || Mutex::new(Shard { host: Host::default(), wakers: BTreeMap::new() });
+        Self { shards: (0..shards).map(|_| shard()).collect() }
+    }
+
+    /// Carries out what a procedure wants of the table.
+    pub fn local(&self, local: Local) {
+        let (Local::Reserve { id, .. } | Local::Abandon { id, .. }) = local;
+        self.changing(id, |host| {
+            host.local(local);
+            true
+        });
+    }
+
+    /// A stored task is to be run here. True if its run is to be spawned now.
+    pub fn start(&self, task: &Arc<Task<P>>) -> bool {
+        self.changing(task.id, |host| host.start(task))
+    }
+
+    /// A reading of the store: whoever waits for what it brings is woken. Returns whether it is news to a run here.
+    pub fn observe(&self, id: TaskId, seen: &Seen<P>) -> bool {
+        self.changing(id, |host| host.observe(id, seen))
+    }
+
+    /// Whether a task of this revision is news to a run here, so that the store has to be asked.
+    pub fn is_behind(&self, id: TaskId, revision: Revision) -> bool {
+        self.shard(id).host.is_behind(id, revision)
+    }
+
+    /// The store's time: runs whose tasks have expired are stopped. Returns how many.
+    pub fn clock(&self, now: Millis) -> usize {
+        self.everywhere(|host| host.clock(now))
+    }
+
+    /// Stops every run for this reason. Returns to how many it is news.
+    pub fn halt(&self, stop: Stop) -> usize {
+        self.everywhere(|host| host.halt(stop))
+    }
+
+    /// The run of this attempt is over.
+    pub fn release(&self, id: TaskId, attempt: Attempt) {
+        self.changing(id, |host| {
+            host.release(id, attempt);
+            true
+        });
+    }
+
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shim::lock(shard).host.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ids and attempts of all started runs, as of some moment during the call.
+    pub fn runs(&self) -> Vec<(TaskId, Attempt)> {
+        let mut runs = Vec::new();
+        for shard in &self.shards {
+            let shard = shim::lock(shard);
+            runs.extend(shard.host.runs().filter(|(_, run)| run.is_started()).map(|(id, run)| (*id, run.attempt())));
+        }
+        runs
+    }
+
+    /// Why this attempt has to stop, if it has to. One that is not in the table any more is lost.
+    pub fn stop(&self, id: TaskId, attempt: Attempt) -> Option<Stop> {
+        self.with_run(id, attempt, |run| run.stop()).unwrap_or(Some(Stop::Lost))
+    }
+
+    /// Ready once this attempt has to stop.
+    pub fn poll_stop(&self, id: TaskId, attempt: Attempt, cx: &mut Context<'_>) -> Poll<Stop> {
+        self.poll(id, attempt, cx, |run| run.stop()).map(|outcome| outcome.unwrap_or_else(|stop| stop))
+    }
+
+    /// Ready once the question of this key is answered, or the attempt has to stop. An answer that is there goes before a
+    /// stop only if the stop is not there yet.
+    pub fn poll_answer(&self, id: TaskId, attempt: Attempt, key: &Key, cx: &mut Context<'_>) -> Poll<Result<P, Stop>> {
+        self.poll(id, attempt, cx, |run| match run.stop() {
+            Some(stop) => Some(Err(stop)),
+            None => run.answer(key).cloned().map(Ok),
+        })
+        .map(|outcome| outcome.unwrap_or_else(Err))
+    }
+
+    /// The run says how far it is.
+    pub fn progress(&self, id: TaskId, attempt: Attempt, message: Text) {
+        self.changing(id, |host| match host.run_of(id, attempt) {
+            Some(run) => {
+                run.progress(message);
+                true
+            }
+            None => false,
+        });
+    }
+
+    /// What to do about the run's progress at `now` (the process's clock); pending while there is nothing to do.
+    pub fn poll_progress(&self, id: TaskId, attempt: Attempt, now: Millis, cx: &mut Context<'_>) -> Poll<ProgressDue> {
+        self.poll(id, attempt, cx, |run| match run.progress_due(now) {
+            ProgressDue::Nothing => None,
+            due @ (ProgressDue::At(_) | ProgressDue::Write(_)) => Some(due),
+        })
+        .map(|outcome| outcome.unwrap_or(ProgressDue::Nothing))
+    }
+
+    /// The progress write is over.
+    pub fn progress_written(&self, id: TaskId, attempt: Attempt) {
+        self.with_run(id, attempt, Run::progress_written);
+    }
+
+    /// The run has returned: the progress that has to stand before its end.
+    pub fn finish(&self, id: TaskId, attempt: Attempt) -> Option<Text> {
+        self.with_run(id, attempt, Run::finish).flatten()
+    }
+
+    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between.
+    /// `Err` means that this attempt is not in the table any more.
+    fn poll<T>(
+        &self,
+        id: TaskId,
+        attempt: Attempt,
+        cx: &mut Context<'_>,
+        look: impl FnOnce(&mut Run<P>) -> Option<T>,
+    ) -> Poll<Result<T, Stop>> {
+        let mut shard = self.shard(id);
+        let Some(run) = shard.host.run_of(id, attempt) else { return Poll::Ready(Err(Stop::Lost)) };
+        if let Some(found) = look(run) {
+            return Poll::Ready(Ok(found));
+        }
+        let wakers = shard.wakers.entry(id).or_default();
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn with_run<T>(&self, id: TaskId, attempt: Attempt, f: impl FnOnce(&mut Run<P>) -> T) -> Option<T> {
+        self.shard(id).host.run_of(id, attempt).map(f)
+    }
+
+    /// Changes the table and wakes those who wait at this task, after the lock is released.
+    fn changing(&self, id: TaskId, change: impl FnOnce(&mut Host<P>) -> bool) -> bool {
+        let mut shard = self.shard(id);
+        let changed = change(&mut shard.host);
+        let wakers = if changed { shard.wakers.remove(&id) } else { None };
+        drop(shard);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+        changed
+    }
+
+    fn everywhere(&self, mut change: impl FnMut(&mut Host<P>) -> Vec<TaskId>) -> usize {
+        let mut count = 0;
+        for shard in &self.shards {
+            let mut shard = shim::lock(shard);
+            let changed = change(&mut shard.host);
+            count += changed.len();
+            let wakers: Vec<_> = changed.iter().filter_map(|id| shard.wakers.remove(id)).flatten().collect();
+            drop(shard);
+            wakers.into_iter().for_each(Waker::wake);
+        }
+        count
+    }
+
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<P>> {
+        // The bits of an id are random: any of them spread the tasks evenly.
+        let [low, high, ..] = id.to_bytes();
+        shim::lock(&self.shards[usize::from(u16::from_le_bytes([low, high])) % self.shards.len()])
+    }
+}
+
+#[cfg(all(test, not(tokkuri_loom)))]
+mod tests;

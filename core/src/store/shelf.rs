@@ -1,0 +1,118 @@
+//! The reference store: the protocol in its plainest form, a value that can be cloned, hashed and compared.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use crate::id::{NodeId, TaskId};
+use crate::payload::Payload;
+use crate::store::{Answer, Outcome, Request, Row};
+use crate::task::Task;
+use crate::time::Millis;
+
+/// Tasks in a map. Its time is an argument, and every request walks all rows: for tests, models and small embeddings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shelf<P> {
+    rows: BTreeMap<TaskId, Arc<Task<P>>>,
+    leases: BTreeMap<NodeId, Millis>,
+}
+
+impl<P> Default for Shelf<P> {
+    fn default() -> Self {
+        Self { rows: BTreeMap::new(), leases: BTreeMap::new() }
+    }
+}
+
+impl<P: Payload> Shelf<P> {
+    /// Carries out one request at `now`.
+    pub fn carry_out(&mut self, now: Millis, request: Request<P>) -> Answer<P> {
+        Answer { now, outcome: self.outcome(now, request) }
+    }
+
+    /// Every row, expired ones included.
+    pub fn rows(&self) -> impl Iterator<Item = &Arc<Task<P>>> {
+        self.rows.values()
+    }
+
+    /// A row that is visible at `now`.
+    pub fn row(&self, now: Millis, id: TaskId) -> Option<&Arc<Task<P>>> {
+        self.rows.get(&id).filter(|task| task.is_visible(now))
+    }
+
+    fn visible(&self, now: Millis) -> impl Iterator<Item = &Arc<Task<P>>> {
+        self.rows.values().filter(move |task| task.is_visible(now))
+    }
+
+    fn outcome(&mut self, now: Millis, request: Request<P>) -> Outcome<P> {
+        match request {
+            Request::Load { id } => Outcome::Loaded(self.row(now, id).cloned()),
+            Request::Insert { draft, limit } => {
+                if self.rows.contains_key(&draft.id) {
+                    return Outcome::Exists;
+                }
+                let task = Arc::new(draft.created(now));
+                if limit.is_some_and(|limit| self.live(now, &task) >= limit as usize) {
+                    return Outcome::AtTheLimit;
+                }
+                self.rows.insert(task.id, Arc::clone(&task));
+                Outcome::Inserted(task)
+            }
+            Request::Commit { expected, task } => match self.row(now, task.id) {
+                Some(row) if row.revision == expected => {
+                    self.rows.insert(task.id, task);
+                    Outcome::Committed
+                }
+                Some(_) | None => Outcome::Conflict,
+            },
+            Request::Count { owner } => {
+                let live = self.visible(now).filter(|task| task.live().is_some() && task.origin.owner == owner).count();
+                Outcome::Live(u32::try_from(live).unwrap_or(u32::MAX))
+            }
+            Request::Due { limit } => {
+                let mut due: alloc::vec::Vec<_> = self.rows.values().filter(|task| !task.is_visible(now)).collect();
+                due.sort_by_key(|task| (task.expires(), task.id));
+                Outcome::Due(due.into_iter().take(limit as usize).map(|task| Row::from(&**task)).collect())
+            }
+            Request::Remove { mut rows } => {
+                rows.retain(|(id, revision)| {
+                    self.rows.get(id).is_some_and(|task| task.revision == *revision && !task.is_visible(now))
+                });
+                for (id, _) in &rows {
+                    self.rows.remove(id);
+                }
+                Outcome::Removed(rows.into_iter().map(|(id, _)| id).collect())
+            }
+            Request::Orphans { limit } => {
+                let lost = |task: &&Arc<Task<P>>| {
+                    task.live().is_some() && self.leases.get(&task.node).is_none_or(|until| *until <= now)
+                };
+                Outcome::Orphans(self.visible(now).filter(lost).take(limit as usize).cloned().collect())
+            }
+            Request::TouchedSince { node, since } => {
+                let touched = self.visible(now).filter(|task| task.node == node && task.updated >= since);
+                Outcome::Touched(touched.map(|task| (task.id, task.revision)).collect())
+            }
+            Request::Page { filter, after, limit } => {
+                let mut rows = self
+                    .visible(now)
+                    .filter(|task| after.is_none_or(|after| task.id > after) && filter.admits(task))
+                    .cloned();
+                let page = rows.by_ref().take(limit as usize).collect();
+                Outcome::Page(page, rows.next().is_some())
+            }
+            Request::Lease { node, lease_ms } => {
+                let until = now.after(lease_ms);
+                self.leases.insert(node, until);
+                Outcome::Leased(until)
+            }
+            Request::Resign { node } => {
+                self.leases.remove(&node);
+                Outcome::Released
+            }
+        }
+    }
+
+    fn live(&self, now: Millis, like: &Task<P>) -> usize {
+        let same = |task: &&Arc<Task<P>>| task.live().is_some() && task.origin.owner == like.origin.owner;
+        self.visible(now).filter(same).count()
+    }
+}
