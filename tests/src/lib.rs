@@ -1,1 +1,3 @@
-//! Black-box tests.
+//! Black-box tests of tokkuri, and what they run against.
+
+pub mod fixtures;
