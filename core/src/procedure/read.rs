@@ -47,6 +47,7 @@ impl<P: Payload> Procedure for Read<P> {
     type Payload = P;
     type Reply = Answered<P>;
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the store answers what it was asked; all else is as wrong")]
     fn step(&mut self, input: Input<P>) -> Step<P, Answered<P>> {
         let answer = match input {
             Input::Begin => return Step::Store(Request::Load { id: self.id }),
@@ -62,7 +63,6 @@ impl<P: Payload> Procedure for Read<P> {
             },
             Outcome::Loaded(_) => Answered::Absent,
             Outcome::Unavailable(unavailable) => Answered::Unavailable(unavailable),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
             _ => out_of_turn(),
         };
         Step::Done { reply, after: Vec::new() }

@@ -117,12 +117,12 @@ impl<P: Payload> Write<P> {
         Step::Store(Request::Load { id: self.id })
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the store answers what it was asked; all else is as wrong")]
     fn loaded(&mut self, answer: Answer<P>) -> Step<P, Written<P>> {
         let loaded = match answer.outcome {
             Outcome::Loaded(Some(task)) => task,
             Outcome::Loaded(None) => return self.gone(),
             Outcome::Unavailable(unavailable) => return self.unavailable(unavailable),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
             _ => out_of_turn(),
         };
         if let Guard::Caller(caller) = &self.guard
@@ -161,6 +161,7 @@ impl<P: Payload> Write<P> {
         Step::Store(request)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the store answers what it was asked; all else is as wrong")]
     fn committed(&mut self, answer: Answer<P>, next: Arc<Task<P>>, effects: Vec<Effect<P>>) -> Step<P, Written<P>> {
         let reserved = starts(&effects);
         let then = match answer.outcome {
@@ -174,7 +175,6 @@ impl<P: Payload> Write<P> {
                 Then::Finish(Unavailable { why, maybe_done: false }, core::marker::PhantomData)
             }
             Outcome::Unavailable(unavailable) => Then::Finish(unavailable, core::marker::PhantomData),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is as wrong as the next")]
             _ => out_of_turn(),
         };
         match reserved {

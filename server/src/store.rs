@@ -1,0 +1,60 @@
+//! Where tasks are kept.
+//!
+//! A store carries out core's protocol ([`tokkuri_core::store::Request`]) and decides nothing. Any type that does so can be one:
+//! the suite in [`contract`] tells whether it does it right.
+
+pub mod contract;
+mod memory;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use memory::MemoryStore;
+use tokkuri_core::store::{Answer, Request};
+use tokkuri_core::time::Millis;
+use tokkuri_core::wire::Json;
+
+/// A store of tasks.
+///
+/// # Contract
+/// The rules of [`tokkuri_core::store`]: each request is atomic, and durable before its answer; every answer carries the
+/// store's own time, which never goes back; what has expired is absent. A request that was handed in is carried out even if the
+/// [`Reply`] is dropped: whoever asks must not assume that dropping it takes the request back.
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// Carries out one request.
+    fn carry_out(&self, request: Request<Json>) -> Reply;
+}
+
+/// A store's answer, or the promise of one.
+pub enum Reply {
+    /// It was there at once.
+    Now(Answer<Json>),
+    /// It takes I/O.
+    Later(Pin<Box<dyn Future<Output = Answer<Json>> + Send>>),
+}
+
+impl Reply {
+    /// The answer.
+    pub async fn answer(self) -> Answer<Json> {
+        match self {
+            Self::Now(answer) => answer,
+            Self::Later(answer) => answer.await,
+        }
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// The wall clock of this machine: the time of the stores that live in this process.
+fn wall_clock() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
