@@ -1,0 +1,32 @@
+//! What every black-box test stands on: a server process, a client, raw bytes, and the schemas.
+//!
+//! * [`server`] starts the test bed and ends it, politely or not;
+//! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
+//! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
+//! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
+//! * [`schema`] judges every message that the server sends, without being asked.
+//!
+//! The harness panics where a test would have to give up: a missed deadline, a message that breaks the schemas, a server
+//! that does not start. The panic says what was last seen.
+
+pub mod client;
+pub mod earlier;
+pub mod probe;
+pub mod raw;
+pub mod reply;
+pub mod schema;
+pub mod server;
+
+pub use client::{Client, Prepared, caps};
+pub use earlier::EarlierClient;
+pub use reply::Reply;
+pub use server::{Bed, Server, Store};
+
+use std::time::Duration;
+
+/// How long a test waits for a state that has to come. Generous, for a loaded machine: a test that passes never waits so
+/// long.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How often a test looks again while it waits for a state.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -1,0 +1,399 @@
+//! The test bed as a process: started on ports of its own, ended politely or by force, its log shown when a test fails.
+//!
+//! The store is a parameter: `TOKKURI_TEST_STORE=memory|sqlite` runs every test on that store.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Client, DEADLINE, LOOK_AGAIN};
+
+/// Where the server under test keeps its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// In the process: gone with it.
+    Memory,
+    /// A file in the directory of the [`Bed`]: survives [`Server::restart`].
+    Sqlite,
+}
+
+impl Store {
+    /// The store that `TOKKURI_TEST_STORE` names; memory without it.
+    ///
+    /// # Panics
+    /// On a name that is neither `memory` nor `sqlite`.
+    pub fn from_env() -> Self {
+        match std::env::var("TOKKURI_TEST_STORE").as_deref() {
+            Err(_) | Ok("memory") => Self::Memory,
+            Ok("sqlite") => Self::Sqlite,
+            Ok(other) => panic!("TOKKURI_TEST_STORE={other}: memory or sqlite"),
+        }
+    }
+
+    /// Whether a finished task outlives its server.
+    pub fn is_durable(self) -> bool {
+        self == Self::Sqlite
+    }
+}
+
+/// A server that is not started yet: its store, flags, environment and configuration.
+#[derive(Clone, Debug)]
+pub struct Bed {
+    bin: PathBuf,
+    store: Store,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    config: Option<String>,
+    dir: Arc<TempDir>,
+}
+
+impl Bed {
+    /// A bed for the binary `bin`: tests pass `env!("CARGO_BIN_EXE_tokkuri-testbed")`. `TOKKURI_TESTBED` names another
+    /// binary with the same flags, to run the tests against a release build, say.
+    ///
+    /// # Panics
+    /// If there is no temporary directory to be had.
+    pub fn new(bin: &str) -> Self {
+        let bin =
+            std::env::var_os("TOKKURI_TESTBED").map_or_else(|| PathBuf::from(bin), PathBuf::from);
+        Self {
+            bin,
+            store: Store::from_env(),
+            args: Vec::new(),
+            env: Vec::new(),
+            config: None,
+            dir: Arc::new(tempfile::tempdir().expect("a temporary directory")),
+        }
+    }
+
+    /// Adds a flag or its value.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl ToString) -> Self {
+        self.env.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// Sets one setting through its environment variable: `setting("tasks.ttl_ms", 300)`.
+    #[must_use]
+    pub fn setting(self, key: &str, value: impl ToString) -> Self {
+        let name = format!("TOKKURI_{}", key.replace('.', "_").to_uppercase());
+        self.env(name, value)
+    }
+
+    /// Gives the server a configuration file with this content (TOML).
+    #[must_use]
+    pub fn config(mut self, toml: impl Into<String>) -> Self {
+        self.config = Some(toml.into());
+        self
+    }
+
+    /// Overrides the store that the environment chose.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Starts the server and waits until it is ready.
+    ///
+    /// Start it on the test's own thread: the kernel kills the server when that thread ends without having dropped it (the
+    /// test runner was killed, say).
+    ///
+    /// # Panics
+    /// If the server does not say within the deadline where it listens; with its log.
+    pub fn start(self) -> Server {
+        let mut command = Command::new(&self.bin);
+        command.args([
+            "--http",
+            "127.0.0.1:0",
+            "--grpc",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ]);
+        command.arg("--store").arg(self.store_url());
+        if let Some(toml) = &self.config {
+            let file = self.dir.path().join("config.toml");
+            fs::write(&file, toml).expect("write the configuration");
+            command.arg("--config").arg(file);
+        }
+        command.args(&self.args);
+        // What the developer's shell sets must not change what is tested.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TOKKURI_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.current_dir(self.dir.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // SAFETY: prctl is a bare system call: it allocates nothing and takes no lock, as the child of a fork requires.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
+        let log = Log::default();
+        log.follow(child.stderr.take().expect("stderr is piped"));
+        let ready = first_line(child.stdout.take().expect("stdout is piped"));
+        let mut server = Server {
+            child,
+            log,
+            bed: self,
+            addresses: Addresses::nowhere(),
+            exit: None,
+        };
+        match ready.recv_timeout(DEADLINE) {
+            Ok(line) => {
+                server.addresses =
+                    Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
+            }
+            Err(_) => panic!("the server said nothing on stdout"),
+        }
+        server
+    }
+
+    fn store_url(&self) -> String {
+        match self.store {
+            Store::Memory => "memory".into(),
+            Store::Sqlite => format!("sqlite:{}", self.dir.path().join("tokkuri.db").display()),
+        }
+    }
+}
+
+/// A running test bed. Dropping it kills the process, and prints its log if the test is failing.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    log: Log,
+    bed: Bed,
+    addresses: Addresses,
+    exit: Option<ExitStatus>,
+}
+
+impl Server {
+    /// The MCP endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.addresses.http)
+    }
+
+    /// Where it listens for MCP.
+    pub fn http(&self) -> SocketAddr {
+        self.addresses.http
+    }
+
+    /// Where it listens for gRPC; `None` where there is none.
+    pub fn grpc(&self) -> Option<SocketAddr> {
+        self.addresses.grpc
+    }
+
+    /// Where it listens for operators.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.addresses.admin
+    }
+
+    /// The name of the node.
+    pub fn node(&self) -> &str {
+        &self.addresses.node
+    }
+
+    /// The store that it runs on.
+    pub fn store(&self) -> Store {
+        self.bed.store
+    }
+
+    /// A client of the modern era that declares everything.
+    pub fn client(&self) -> Client {
+        Client::new(self.url())
+    }
+
+    /// What the server has logged until now.
+    pub fn log(&self) -> String {
+        self.log.text().clone()
+    }
+
+    /// Sends a signal, by pid.
+    ///
+    /// # Panics
+    /// If the process has been waited for already: its pid may be another's.
+    pub fn signal(&self, signal: i32) {
+        assert!(self.exit.is_none(), "the server has exited");
+        let pid = libc::pid_t::try_from(self.child.id()).expect("a pid fits pid_t");
+        // SAFETY: a bare system call on a child that has not been waited for, so the pid is still its own.
+        let sent = unsafe { libc::kill(pid, signal) };
+        assert_eq!(sent, 0, "kill {pid}");
+    }
+
+    /// Waits for the process to end.
+    ///
+    /// # Panics
+    /// If it still runs after `within`.
+    pub async fn exited(&mut self, within: Duration) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.exit {
+                return status;
+            }
+            self.exit = self.child.try_wait().expect("wait for the server");
+            assert!(
+                self.exit.is_some() || start.elapsed() < within,
+                "the server still runs after {within:?}"
+            );
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// SIGTERM: a graceful stop, which has to exit 0.
+    ///
+    /// # Panics
+    /// If it still runs after `within`, or exits with anything else.
+    pub async fn terminate(&mut self, within: Duration) {
+        self.signal(libc::SIGTERM);
+        let status = self.exited(within).await;
+        assert_eq!(
+            status.code(),
+            Some(0),
+            "SIGTERM drains and exits 0, not {status}"
+        );
+    }
+
+    /// SIGKILL: no farewell.
+    pub async fn kill(&mut self) {
+        self.signal(libc::SIGKILL);
+        self.exited(DEADLINE).await;
+    }
+
+    /// Starts the same bed again (same store, flags and configuration; other ports). Ends the old process first if need be.
+    pub async fn restart(mut self) -> Server {
+        if self.exit.is_none() {
+            self.kill().await;
+        }
+        self.bed.clone().start()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.exit.is_none() {
+            // Nothing to do about a failure here: the process is gone already, which is what we want.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if thread::panicking() {
+            eprintln!(
+                "--- log of the server\n{}--- end of the log",
+                self.log.text()
+            );
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Addresses {
+    http: SocketAddr,
+    grpc: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    node: String,
+}
+
+impl Addresses {
+    fn nowhere() -> Self {
+        Self {
+            http: SocketAddr::from(([0, 0, 0, 0], 0)),
+            grpc: None,
+            admin: None,
+            node: String::new(),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let fields = line.trim_end().strip_prefix("listening ")?;
+        let field = |name: &str| {
+            fields
+                .split(' ')
+                .find_map(|f| f.strip_prefix(name)?.strip_prefix('='))
+        };
+        let address = |name: &str| match field(name)? {
+            "off" => Some(None),
+            text => text.parse().ok().map(Some),
+        };
+        Some(Self {
+            http: address("http")??,
+            grpc: address("grpc")?,
+            admin: address("admin")?,
+            node: field("node")?.to_owned(),
+        })
+    }
+}
+
+/// What the process wrote to stderr, read by a thread so that it never blocks on a full pipe.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    fn follow(&self, stderr: impl Read + Send + 'static) {
+        let log = self.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+                let mut text = log.text();
+                text.push_str(&String::from_utf8_lossy(&line));
+                text.push('\n');
+            }
+        });
+    }
+
+    fn text(&self) -> MutexGuard<'_, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first line; the rest is read and dropped, so that the process never blocks on a full pipe.
+fn first_line(stdout: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+            let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_names_every_listener() {
+        let ready =
+            Addresses::parse("listening http=127.0.0.1:81 grpc=off admin=127.0.0.1:83 node=a-1\n")
+                .unwrap();
+        assert_eq!(ready.http.port(), 81);
+        assert_eq!(ready.grpc, None);
+        assert_eq!(ready.admin.unwrap().port(), 83);
+        assert_eq!(ready.node, "a-1");
+        assert!(Addresses::parse("listening http=off grpc=off admin=off node=a").is_none());
+        assert!(Addresses::parse("ready").is_none());
+    }
+}

@@ -1,0 +1,32 @@
+//! Black-box tests: real HTTP to a real process. One binary, for linking costs; one module per topic.
+//!
+//! Names like H05 are those of the table of hard inputs: what went wrong in systems like this one.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod arguments;
+mod cancel;
+mod disconnect;
+mod earlier_era;
+mod expiry;
+mod headers;
+mod input;
+mod input_gates;
+mod lifecycle;
+mod mrtr;
+mod negotiation;
+mod panics;
+mod quota;
+mod races;
+mod shutdown;
+mod values;
+mod wire;
+
+use tokkuri_tests::harness::Bed;
+
+/// A test bed that is not started yet.
+fn bed() -> Bed {
+    Bed::new(env!("CARGO_BIN_EXE_tokkuri-testbed"))
+}
+
+/// An id that no task has: as well formed as any.
+const NEVER: &str = "AAAAAAAAAAAAAAAAAAAAAAAA";
