@@ -1,4 +1,5 @@
 //! The house: which package may know which, and that core reaches nothing outside itself.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -53,22 +54,13 @@ const FOREIGN: &[&str] = &[
 #[test]
 fn the_arrows_between_the_packages_hold() {
     let members = members();
-    assert!(
-        members.contains_key("tokkuri-core") && members.contains_key("tokkuri-server"),
-        "{members:?}"
-    );
+    assert!(members.contains_key("tokkuri-core") && members.contains_key("tokkuri-server"), "{members:?}");
     for (name, dependencies) in &members {
         let Some((_, allowed)) = ARROWS.iter().find(|(package, _)| package == name) else {
             panic!("{name} is not in the table of arrows");
         };
-        for dependency in dependencies
-            .iter()
-            .filter(|dependency| members.contains_key(*dependency))
-        {
-            assert!(
-                allowed.contains(&dependency.as_str()),
-                "{name} must not know {dependency}"
-            );
+        for dependency in dependencies.iter().filter(|dependency| members.contains_key(*dependency)) {
+            assert!(allowed.contains(&dependency.as_str()), "{name} must not know {dependency}");
         }
     }
 }
@@ -76,31 +68,15 @@ fn the_arrows_between_the_packages_hold() {
 #[test]
 fn core_is_built_on_no_more_than_it_may_use() {
     let core = package("tokkuri-core");
-    for dependency in core["dependencies"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|d| d["kind"].is_null())
-    {
+    for dependency in core["dependencies"].as_array().unwrap().iter().filter(|d| d["kind"].is_null()) {
         // The shim that loom explores comes in under a private cfg only.
         if dependency["target"].is_string() {
             continue;
         }
         let name = dependency["name"].as_str().unwrap();
-        assert!(
-            CORE_MAY_USE.contains(&name),
-            "core must not be built on {name}"
-        );
-        assert_eq!(
-            dependency["uses_default_features"], false,
-            "{name} would bring std"
-        );
-        let features: Vec<&str> = dependency["features"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        assert!(CORE_MAY_USE.contains(&name), "core must not be built on {name}");
+        assert_eq!(dependency["uses_default_features"], false, "{name} would bring std");
+        let features: Vec<&str> = dependency["features"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert!(!features.contains(&"std"), "{name}: {features:?}");
     }
 }
@@ -109,54 +85,33 @@ fn core_is_built_on_no_more_than_it_may_use() {
 fn core_is_no_std() {
     let lib = fs::read_to_string(root().join("core/src/lib.rs")).unwrap();
     let code = code_of(&lib);
-    assert!(
-        code.contains("#![no_std]") || code.contains("no_std)]"),
-        "core/src/lib.rs says no_std"
-    );
+    assert!(code.contains("#![no_std]") || code.contains("no_std)]"), "core/src/lib.rs says no_std");
 }
 
 #[test]
 fn core_mentions_no_clock_randomness_thread_io_or_async() {
     let mut files = Vec::new();
     rust_files(&root().join("core/src"), &mut files);
-    assert!(
-        files.iter().any(|file| file.ends_with("lib.rs")),
-        "{files:?}"
-    );
+    assert!(files.iter().any(|file| file.ends_with("lib.rs")), "{files:?}");
     let mut found = Vec::new();
     for file in files {
         let inside = file.strip_prefix(root().join("core/src")).unwrap();
         // The one module made by hand for concurrency, under the feature `std`.
-        let first = inside
-            .components()
-            .next()
-            .unwrap()
-            .as_os_str()
-            .to_string_lossy()
-            .into_owned();
-        let tests = inside
-            .file_stem()
-            .is_some_and(|stem| stem.to_string_lossy().ends_with("tests"))
+        let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let tests = inside.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"))
             || inside.components().any(|part| part.as_os_str() == "tests");
         if first.starts_with("signal") || tests {
             continue;
         }
         let code = code_of(&fs::read_to_string(&file).unwrap());
-        found.extend(
-            foreign_words(&code)
-                .into_iter()
-                .map(|word| format!("{}: {word}", inside.display())),
-        );
+        found.extend(foreign_words(&code).into_iter().map(|word| format!("{}: {word}", inside.display())));
     }
     assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
 fn no_package_is_named_core() {
-    assert!(
-        !members().contains_key("core"),
-        "a package named core shadows the language's"
-    );
+    assert!(!members().contains_key("core"), "a package named core shadows the language's");
 }
 
 /// The scan itself: it has to find what it looks for, and only in code.
@@ -165,29 +120,19 @@ fn the_scan_finds_foreign_words_in_code_only() {
     let found = |source: &str| foreign_words(&code_of(source));
     assert_eq!(found("use std::time::Duration;"), ["std::time"]);
     assert_eq!(found("let x = a.await; // fine"), [".await"]);
-    assert_eq!(
-        found("/* thread */ let url = \"http://x\"; Instant::now()"),
-        ["Instant::now"]
-    );
+    assert_eq!(found("/* thread */ let url = \"http://x\"; Instant::now()"), ["Instant::now"]);
     assert!(found("// std::time is no use\n/// `tokio` neither\n//! std::io").is_empty());
     assert!(found("fn f() {}\n#[cfg(test)]\nmod tests { use std::thread; }").is_empty());
     assert!(found("let a = \"std::time\";").is_empty());
 }
 
 fn foreign_words(code: &str) -> Vec<&'static str> {
-    FOREIGN
-        .iter()
-        .copied()
-        .filter(|word| code.contains(word))
-        .collect()
+    FOREIGN.iter().copied().filter(|word| code.contains(word)).collect()
 }
 
 /// The source without comments, texts and the tests at its end.
 fn code_of(source: &str) -> String {
-    let source = source
-        .split("#[cfg(test)]\nmod ")
-        .next()
-        .unwrap_or_default();
+    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut code = String::new();
     let mut rest = source.chars().peekable();
     while let Some(c) = rest.next() {
@@ -198,8 +143,7 @@ fn code_of(source: &str) -> String {
             }
             ('/', Some('*')) => {
                 let mut before = ' ';
-                rest.by_ref()
-                    .find(|c| std::mem::replace(&mut before, *c) == '*' && *c == '/');
+                rest.by_ref().find(|c| std::mem::replace(&mut before, *c) == '*' && *c == '/');
             }
             ('"', _) => {
                 let mut escaped = false;
@@ -230,20 +174,13 @@ fn rust_files(dir: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 fn package(name: &str) -> Value {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap();
-    packages
-        .iter()
-        .find(|package| package["name"] == name)
-        .unwrap_or_else(|| panic!("no package {name}"))
-        .clone()
+    packages.iter().find(|package| package["name"] == name).unwrap_or_else(|| panic!("no package {name}")).clone()
 }
 
 /// The packages of the workspace, and what each depends on.
@@ -252,36 +189,16 @@ fn members() -> BTreeMap<String, BTreeSet<String>> {
     let packages = metadata()["packages"].take();
     let packages = packages.as_array().unwrap().iter();
     packages
-        .map(|package| {
-            (
-                name(package),
-                package["dependencies"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(name)
-                    .collect(),
-            )
-        })
+        .map(|package| (name(package), package["dependencies"].as_array().unwrap().iter().map(name).collect()))
         .collect()
 }
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{DEADLINE, LOOK_AGAIN, Reply, reply, schema};
+use super::{DEADLINE, Reply, reply, schema};
 
 /// The revision of the modern era.
 pub const MODERN: &str = "2026-07-28";
@@ -64,35 +63,20 @@ impl Client {
     /// # Panics
     /// If there is no HTTP client to be had.
     pub fn new(url: String) -> Self {
-        let http = reqwest::Client::builder()
-            .timeout(DEADLINE)
-            .no_proxy()
-            .build()
-            .expect("an HTTP client");
-        Self {
-            http,
-            url,
-            capabilities: caps::all(),
-            ids: Arc::new(AtomicI64::new(1)),
-        }
+        let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
+        Self { http, url, capabilities: caps::all(), ids: Arc::new(AtomicI64::new(1)) }
     }
 
     /// The same client, declaring `capabilities` instead.
     #[must_use]
     pub fn declaring(&self, capabilities: Value) -> Self {
-        Self {
-            capabilities,
-            ..self.clone()
-        }
+        Self { capabilities, ..self.clone() }
     }
 
     /// The same client on connections of its own.
     #[must_use]
     pub fn on_a_new_connection(&self) -> Self {
-        Self {
-            http: Self::new(String::new()).http,
-            ..self.clone()
-        }
+        Self { http: Self::new(String::new()).http, ..self.clone() }
     }
 
     /// A request with everything in place: id, envelope, headers.
@@ -101,11 +85,7 @@ impl Client {
     /// If `params` is not an object.
     pub fn prepare(&self, method: &str, params: Value) -> Prepared {
         let mut params = params;
-        let meta = &mut params
-            .as_object_mut()
-            .expect("params are an object")
-            .entry("_meta")
-            .or_insert(json!({}));
+        let meta = &mut params.as_object_mut().expect("params are an object").entry("_meta").or_insert(json!({}));
         meta[PROTOCOL_VERSION] = MODERN.into();
         meta[CLIENT_CAPABILITIES] = self.capabilities.clone();
         meta[CLIENT_INFO] = json!({"name": "tokkuri-tests", "version": "0"});
@@ -166,11 +146,7 @@ impl Client {
 
     /// `tasks/update`
     pub async fn task_update(&self, id: &str, input_responses: Value) -> Reply {
-        self.request(
-            "tasks/update",
-            json!({"taskId": id, "inputResponses": input_responses}),
-        )
-        .await
+        self.request("tasks/update", json!({"taskId": id, "inputResponses": input_responses})).await
     }
 
     /// `tasks/cancel`
@@ -206,80 +182,6 @@ impl Client {
             }
         }
     }
-
-    /// Polls the task until `done` says so, and returns the reply that did it.
-    ///
-    /// # Panics
-    /// If `tasks/get` answers an error, or the deadline passes; with the last state.
-    pub async fn wait(&self, id: &str, what: &str, done: impl Fn(&Reply) -> bool) -> Reply {
-        let start = Instant::now();
-        loop {
-            let reply = self.task_get(id).await;
-            if done(&reply) {
-                return reply;
-            }
-            assert!(
-                reply.message.get("error").is_none(),
-                "waiting for {what}: {}",
-                reply.body
-            );
-            assert!(
-                start.elapsed() < DEADLINE,
-                "waited for {what}; last state: {}",
-                reply.body
-            );
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
-    }
-
-    /// Polls until the task has this status.
-    ///
-    /// # Panics
-    /// As [`Client::wait`]; also if the task ends in another way, for it stays so.
-    pub async fn wait_status(&self, id: &str, status: &str) -> Reply {
-        self.wait(id, status, |reply| {
-            let now = reply.task_status();
-            assert!(
-                now == status || !is_terminal(now),
-                "waited for {status}: {}",
-                reply.body
-            );
-            now == status
-        })
-        .await
-    }
-
-    /// Polls until the task has ended, in whatever way.
-    pub async fn wait_end(&self, id: &str) -> Reply {
-        self.wait(id, "its end", |reply| is_terminal(reply.task_status()))
-            .await
-    }
-
-    /// Polls until exactly these questions are outstanding.
-    pub async fn wait_questions(&self, id: &str, keys: &[&str]) -> Reply {
-        self.wait(id, &format!("the questions {keys:?}"), |reply| {
-            assert!(
-                !is_terminal(reply.task_status()),
-                "waited for {keys:?}: {}",
-                reply.body
-            );
-            reply.questions() == keys
-        })
-        .await
-    }
-
-    /// Polls until the server does not know the task any more.
-    pub async fn wait_gone(&self, id: &str) -> Reply {
-        self.wait(id, "its expiry", |reply| {
-            reply.message["error"]["code"] == -32602
-        })
-        .await
-    }
-}
-
-/// Whether a task in this status has ended.
-pub fn is_terminal(status: &str) -> bool {
-    matches!(status, "completed" | "failed" | "cancelled")
 }
 
 /// An accepted form with this content.
@@ -292,20 +194,13 @@ pub fn header_text(value: &str) -> String {
     let plain = value.bytes().all(|b| (b' '..=b'~').contains(&b))
         && value.trim() == value
         && !(value.starts_with("=?base64?") && value.ends_with("?="));
-    if plain {
-        value.to_owned()
-    } else {
-        sentinel(value)
-    }
+    if plain { value.to_owned() } else { sentinel(value) }
 }
 
 /// `=?base64?…?=`
 pub fn sentinel(value: &str) -> String {
     use base64::Engine as _;
-    format!(
-        "=?base64?{}?=",
-        base64::engine::general_purpose::STANDARD.encode(value)
-    )
+    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
 }
 
 /// A request that has not been sent.
@@ -390,11 +285,7 @@ impl Prepared {
         let body = self.payload();
         let url = reqwest::Url::parse(&self.client.url).expect("the endpoint is a URL");
         let mut head = format!("{} {} HTTP/1.1\r\n", self.verb, url.path());
-        head += &format!(
-            "host: {}:{}\r\n",
-            url.host_str().unwrap_or_default(),
-            url.port().unwrap_or(80)
-        );
+        head += &format!("host: {}:{}\r\n", url.host_str().unwrap_or_default(), url.port().unwrap_or(80));
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
         }
@@ -424,16 +315,9 @@ impl Prepared {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let name: HeaderName = name.parse().expect("a header name");
-            headers.append(
-                name,
-                HeaderValue::from_bytes(value.as_bytes()).expect("a header value"),
-            );
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
         }
-        let request = self
-            .client
-            .http
-            .request(self.verb.clone(), &self.client.url)
-            .headers(headers);
+        let request = self.client.http.request(self.verb.clone(), &self.client.url).headers(headers);
         let response = request.body(self.payload()).send().await?;
         let reply = read(response, &self.body["id"]).await?;
         if self.judged {
@@ -444,24 +328,15 @@ impl Prepared {
     }
 
     fn payload(&self) -> Vec<u8> {
-        self.bytes
-            .clone()
-            .unwrap_or_else(|| self.body.to_string().into_bytes())
+        self.bytes.clone().unwrap_or_else(|| self.body.to_string().into_bytes())
     }
 }
 
 /// Reads a response: all of it, or up to the event that answers `id`.
-pub(super) async fn read(
-    mut response: reqwest::Response,
-    id: &Value,
-) -> Result<Reply, reqwest::Error> {
+pub(super) async fn read(mut response: reqwest::Response, id: &Value) -> Result<Reply, reqwest::Error> {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or_default()
-        .to_owned();
+    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
     let mut bytes = Vec::new();
     if !kind.starts_with("text/event-stream") {
         while let Some(chunk) = response.chunk().await? {
@@ -469,14 +344,7 @@ pub(super) async fn read(
         }
         let body = String::from_utf8_lossy(&bytes).into_owned();
         let message = reply::parse(&body).unwrap_or_default();
-        return Ok(Reply {
-            status,
-            headers,
-            response: body.clone(),
-            body,
-            message,
-            notifications: Vec::new(),
-        });
+        return Ok(Reply { status, headers, response: body.clone(), body, message, notifications: Vec::new() });
     }
     let mut notifications = Vec::new();
     let mut read = 0;
@@ -484,25 +352,15 @@ pub(super) async fn read(
         while let Some(end) = find(&bytes[read..], b"\n\n") {
             let event = String::from_utf8_lossy(&bytes[read..read + end]).into_owned();
             read += end + 2;
-            let data: Vec<&str> = event
-                .lines()
-                .filter_map(|line| line.strip_prefix("data:"))
-                .map(str::trim_start)
-                .collect();
+            let data: Vec<&str> =
+                event.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim_start).collect();
             let data = data.join("\n");
             let Some(message) = reply::parse(&data) else {
                 continue;
             };
             if message.get("method").is_none() && message.get("id") == Some(id) {
                 let body = String::from_utf8_lossy(&bytes).into_owned();
-                return Ok(Reply {
-                    status,
-                    headers,
-                    body,
-                    response: data,
-                    message,
-                    notifications,
-                });
+                return Ok(Reply { status, headers, body, response: data, message, notifications });
             }
             notifications.push(message);
         }
@@ -513,18 +371,9 @@ pub(super) async fn read(
         }
     }
     let body = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Reply {
-        status,
-        headers,
-        body,
-        response: String::new(),
-        message: Value::Null,
-        notifications,
-    })
+    Ok(Reply { status, headers, body, response: String::new(), message: Value::Null, notifications })
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack
-        .windows(needle.len())
-        .position(|window| window == needle)
+    haystack.windows(needle.len()).position(|window| window == needle)
 }

@@ -26,29 +26,15 @@ impl EarlierClient {
     /// # Panics
     /// If the server does not answer as the revision says.
     pub async fn connect(server: &Server, capabilities: Value) -> Self {
-        let http = reqwest::Client::builder()
-            .timeout(DEADLINE)
-            .no_proxy()
-            .build()
-            .expect("an HTTP client");
-        let mut client = Self {
-            http,
-            url: server.url(),
-            session: None,
-            ids: AtomicI64::new(1),
-            initialized: Value::Null,
-        };
+        let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
+        let mut client =
+            Self { http, url: server.url(), session: None, ids: AtomicI64::new(1), initialized: Value::Null };
         let params = json!({"protocolVersion": EARLIER, "capabilities": capabilities,
             "clientInfo": {"name": "tokkuri-tests", "version": "0"}});
         let reply = client.request("initialize", params).await;
         client.initialized = reply.result().clone();
-        client.session = reply
-            .headers
-            .get("mcp-session-id")
-            .map(|id| id.to_str().expect("visible ASCII").to_owned());
-        let reply = client
-            .send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await;
+        client.session = reply.headers.get("mcp-session-id").map(|id| id.to_str().expect("visible ASCII").to_owned());
+        let reply = client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!((reply.status, reply.body.as_str()), (202, ""));
         client
     }
@@ -56,14 +42,12 @@ impl EarlierClient {
     /// Sends a request.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
     /// `tools/call`
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Reply {
-        self.request("tools/call", json!({"name": name, "arguments": arguments}))
-            .await
+        self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }
 
     /// Sends a message as it is, and judges the answer.
@@ -71,10 +55,7 @@ impl EarlierClient {
     /// # Panics
     /// If the server cannot be reached, or its answer breaks the schemas.
     pub async fn send(&self, message: Value) -> Reply {
-        let mut request = self
-            .http
-            .post(&self.url)
-            .header("content-type", "application/json");
+        let mut request = self.http.post(&self.url).header("content-type", "application/json");
         request = request.header("accept", "application/json, text/event-stream");
         if message["method"] != "initialize" {
             request = request.header("mcp-protocol-version", EARLIER);
@@ -82,14 +63,8 @@ impl EarlierClient {
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }
-        let response = request
-            .body(message.to_string())
-            .send()
-            .await
-            .expect("an answer");
-        let reply = client::read(response, &message["id"])
-            .await
-            .expect("a whole answer");
+        let response = request.body(message.to_string()).send().await.expect("an answer");
+        let reply = client::read(response, &message["id"]).await.expect("a whole answer");
         let method = message["method"].as_str().unwrap_or_default();
         schema::judge(schema::Era::Earlier, method, message.get("id"), &reply);
         reply

@@ -26,11 +26,7 @@ impl Client {
     /// If the probe does not answer as the contract says.
     pub async fn counter(&self, name: &str) -> Counter {
         let read = self.probe("counter", json!({"name": name})).await;
-        let field = |field: &str| {
-            read[field]
-                .as_u64()
-                .unwrap_or_else(|| panic!("counter {field}: {read}"))
-        };
+        let field = |field: &str| read[field].as_u64().unwrap_or_else(|| panic!("counter {field}: {read}"));
         Counter {
             started: field("started"),
             finished: field("finished"),
@@ -45,9 +41,7 @@ impl Client {
     /// If the probe does not answer as the contract says.
     pub async fn runs(&self) -> u64 {
         let read = self.probe("runs", json!({})).await;
-        read["runs"]
-            .as_u64()
-            .unwrap_or_else(|| panic!("runs: {read}"))
+        read["runs"].as_u64().unwrap_or_else(|| panic!("runs: {read}"))
     }
 
     /// Waits until `n` runs are alive.
@@ -61,10 +55,7 @@ impl Client {
             if now == n {
                 return;
             }
-            assert!(
-                start.elapsed() < DEADLINE,
-                "waited for {n} runs; there are {now}"
-            );
+            assert!(start.elapsed() < DEADLINE, "waited for {n} runs; there are {now}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -80,10 +71,7 @@ impl Client {
             if done(now) {
                 return now;
             }
-            assert!(
-                start.elapsed() < DEADLINE,
-                "waited for the counter {name}; it reads {now:?}"
-            );
+            assert!(start.elapsed() < DEADLINE, "waited for the counter {name}; it reads {now:?}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -100,9 +88,7 @@ impl Client {
 
     /// Holds the given task at `point`.
     pub async fn hold_task(&self, point: &str, id: &str) {
-        self.call_tool("hold", json!({"point": point, "taskId": id}))
-            .await
-            .text();
+        self.call_tool("hold", json!({"point": point, "taskId": id})).await.text();
     }
 
     /// Waits until a task is held at `point`.
@@ -113,11 +99,7 @@ impl Client {
         let start = Instant::now();
         loop {
             let read = self.probe("held", json!({"point": point})).await;
-            if read["held"]
-                .as_u64()
-                .unwrap_or_else(|| panic!("held: {read}"))
-                > 0
-            {
+            if read["held"].as_u64().unwrap_or_else(|| panic!("held: {read}")) > 0 {
                 return;
             }
             assert!(start.elapsed() < DEADLINE, "nothing reached {point}");
@@ -127,14 +109,11 @@ impl Client {
 
     /// Lets what is held at `point` go on.
     pub async fn release(&self, point: &str) {
-        self.call_tool("release", json!({"point": point}))
-            .await
-            .text();
+        self.call_tool("release", json!({"point": point})).await.text();
     }
 
     async fn probe(&self, name: &str, arguments: Value) -> Value {
         let reply = self.call_tool(name, arguments).await;
-        serde_json::from_str(reply.text())
-            .unwrap_or_else(|e| panic!("{name} answers JSON, {e}: {}", reply.body))
+        serde_json::from_str(reply.text()).unwrap_or_else(|e| panic!("{name} answers JSON, {e}: {}", reply.body))
     }
 }

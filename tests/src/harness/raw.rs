@@ -30,10 +30,7 @@ pub struct Response {
 impl Response {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as text.
@@ -44,11 +41,7 @@ impl Response {
     /// The JSON-RPC response in the body (the last message, if it is an event stream); null if there is none.
     pub fn message(&self) -> Value {
         let text = self.text();
-        let last = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("data:"))
-            .filter_map(reply::parse)
-            .last();
+        let last = text.lines().filter_map(|line| line.strip_prefix("data:")).filter_map(reply::parse).next_back();
         last.or_else(|| reply::parse(&text)).unwrap_or_default()
     }
 }
@@ -59,10 +52,7 @@ impl Connection {
     /// # Panics
     /// If nobody listens.
     pub async fn open(address: SocketAddr) -> Self {
-        Self {
-            stream: TcpStream::connect(address).await.expect("connect"),
-            unread: Vec::new(),
-        }
+        Self { stream: TcpStream::connect(address).await.expect("connect"), unread: Vec::new() }
     }
 
     /// Writes these bytes.
@@ -78,9 +68,7 @@ impl Connection {
     /// # Panics
     /// If it does not come within the deadline, or is not HTTP.
     pub async fn read_response(&mut self) -> Response {
-        timeout(DEADLINE, self.response())
-            .await
-            .expect("a response within the deadline")
+        timeout(DEADLINE, self.response()).await.expect("a response within the deadline")
     }
 
     /// Writes a request and reads its response.
@@ -92,28 +80,17 @@ impl Connection {
     async fn response(&mut self) -> Response {
         let head = String::from_utf8_lossy(&self.until(b"\r\n\r\n").await).into_owned();
         let mut lines = head.split("\r\n");
-        let status = lines
-            .next()
-            .and_then(|line| line.split(' ').nth(1)?.parse().ok())
-            .expect("a status line");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status line");
         let headers: Vec<(String, String)> = lines
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        let mut response = Response {
-            status,
-            headers,
-            body: Vec::new(),
-        };
-        if response
-            .header("transfer-encoding")
-            .is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
-        {
+        let mut response = Response { status, headers, body: Vec::new() };
+        if response.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             loop {
                 let size = String::from_utf8_lossy(&self.until(b"\r\n").await).into_owned();
                 let size =
-                    usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)
-                        .expect("a chunk size");
+                    usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).expect("a chunk size");
                 response.body.extend(self.exactly(size).await);
                 self.exactly(2).await;
                 if size == 0 {
@@ -130,11 +107,7 @@ impl Connection {
     /// The bytes before `mark`, which is taken too.
     async fn until(&mut self, mark: &[u8]) -> Vec<u8> {
         loop {
-            if let Some(at) = self
-                .unread
-                .windows(mark.len())
-                .position(|window| window == mark)
-            {
+            if let Some(at) = self.unread.windows(mark.len()).position(|window| window == mark) {
                 let taken = self.unread.drain(..at + mark.len()).take(at).collect();
                 return taken;
             }
@@ -151,16 +124,12 @@ impl Connection {
 
     async fn more(&mut self) {
         let read = self.stream.read_buf(&mut self.unread).await.expect("read");
-        assert_ne!(
-            read,
-            0,
-            "the server closed the connection after {:?}",
-            String::from_utf8_lossy(&self.unread)
-        );
+        assert_ne!(read, 0, "the server closed the connection after {:?}", String::from_utf8_lossy(&self.unread));
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 
@@ -169,18 +138,15 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut connection = Connection::open(listener.local_addr().unwrap()).await;
         let (mut server, _) = listener.accept().await.unwrap();
-        server.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\ndat\r\n6\r\na: [1]\r\n0\r\n\r\n").await.unwrap();
         server
-            .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}")
+            .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\ndat\r\n6\r\na: [1]\r\n0\r\n\r\n")
             .await
             .unwrap();
+        server.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
         let first = connection.read_response().await;
         assert_eq!((first.status, first.text().as_str()), (200, "data: [1]"));
         assert_eq!(first.message(), serde_json::json!([1]));
         let second = connection.read_response().await;
-        assert_eq!(
-            (second.status, second.message()),
-            (404, serde_json::json!({}))
-        );
+        assert_eq!((second.status, second.message()), (404, serde_json::json!({})));
     }
 }

@@ -58,12 +58,7 @@ impl Reply {
     #[track_caller]
     pub fn refused(&self, status: u16, code: i64) -> &Value {
         let error = self.error();
-        assert_eq!(
-            (self.status, &error["code"]),
-            (status, &code.into()),
-            "{}",
-            self.body
-        );
+        assert_eq!((self.status, &error["code"]), (status, &code.into()), "{}", self.body);
         error
     }
 
@@ -75,10 +70,7 @@ impl Reply {
     pub fn refused_for_want_of_tasks(&self) {
         let error = self.refused(400, -32021);
         let extension = &error["data"]["requiredCapabilities"]["extensions"][super::client::TASKS];
-        assert!(
-            extension.is_object(),
-            "the error names the extension: {error}"
-        );
+        assert!(extension.is_object(), "the error names the extension: {error}");
     }
 
     /// Asserts that this is an acknowledgement: `{"resultType":"complete"}` and nothing of the task.
@@ -91,12 +83,7 @@ impl Reply {
         if let Some(result) = result.as_object_mut() {
             result.remove("_meta");
         }
-        assert_eq!(
-            (self.status, result),
-            (200, serde_json::json!({"resultType": "complete"})),
-            "{}",
-            self.body
-        );
+        assert_eq!((self.status, result), (200, serde_json::json!({"resultType": "complete"})), "{}", self.body);
     }
 
     /// The id of the task that this reply creates.
@@ -106,10 +93,7 @@ impl Reply {
     #[track_caller]
     pub fn task_id(&self) -> String {
         assert_eq!(self.result()["resultType"], "task", "a task: {}", self.body);
-        self.result()["taskId"]
-            .as_str()
-            .expect("taskId is a string")
-            .to_owned()
+        self.result()["taskId"].as_str().expect("taskId is a string").to_owned()
     }
 
     /// The status of the task that this reply shows.
@@ -144,25 +128,14 @@ impl Reply {
     #[track_caller]
     pub fn tool_error(&self) -> &str {
         let result = self.result();
-        assert_eq!(
-            (self.status, &result["isError"]),
-            (200, &true.into()),
-            "an isError result: {}",
-            self.body
-        );
-        result["content"][0]["text"]
-            .as_str()
-            .expect("a text that says what is wrong")
+        assert_eq!((self.status, &result["isError"]), (200, &true.into()), "an isError result: {}", self.body);
+        result["content"][0]["text"].as_str().expect("a text that says what is wrong")
     }
 
     /// The keys of the questions that are outstanding in the task that this reply shows, sorted.
     pub fn questions(&self) -> Vec<String> {
         let asked = self.result()["inputRequests"].as_object();
-        let mut keys: Vec<String> = asked
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key.clone())
-            .collect();
+        let mut keys: Vec<String> = asked.into_iter().flatten().map(|(key, _)| key.clone()).collect();
         keys.sort();
         keys
     }
@@ -175,12 +148,8 @@ impl Reply {
     pub fn raw(&self, path: &[&str]) -> &str {
         let mut at = self.response.as_str();
         for key in path {
-            let members: BTreeMap<String, &RawValue> =
-                serde_json::from_str(at).expect("an object on the way");
-            at = members
-                .get(*key)
-                .unwrap_or_else(|| panic!("no {path:?}: {}", self.body))
-                .get();
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(at).expect("an object on the way");
+            at = members.get(*key).unwrap_or_else(|| panic!("no {path:?}: {}", self.body)).get();
         }
         at
     }
@@ -198,9 +167,7 @@ fn text_of<'a>(result: &'a Value, body: &str) -> &'a str {
 /// Parses JSON that may hold escaped lone surrogates: legal JSON, but no Rust string. They become U+FFFD here; the bytes
 /// stay in [`Reply::response`].
 pub(crate) fn parse(json: &str) -> Option<Value> {
-    serde_json::from_str(json)
-        .or_else(|_| serde_json::from_str(&without_lone_surrogates(json)))
-        .ok()
+    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json))).ok()
 }
 
 fn without_lone_surrogates(json: &str) -> String {
@@ -211,11 +178,7 @@ fn without_lone_surrogates(json: &str) -> String {
         rest = &rest[at..];
         let first = unit(rest);
         let keep = match first {
-            Some(0xD800..=0xDBFF)
-                if matches!(rest.get(6..).and_then(unit), Some(0xDC00..=0xDFFF)) =>
-            {
-                12
-            }
+            Some(0xD800..=0xDBFF) if matches!(rest.get(6..).and_then(unit), Some(0xDC00..=0xDFFF)) => 12,
             Some(0xD800..=0xDFFF) => 0,
             Some(_) => 6,
             None => rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at),
@@ -243,13 +206,8 @@ mod tests {
 
     #[test]
     fn a_lone_surrogate_is_replaced_and_nothing_else_is() {
-        let replaced = without_lone_surrogates(
-            r#"["\ud800","\\ud800","\ud83d\ude00","\udc00\n","\"","ü\u0000"]"#,
-        );
-        assert_eq!(
-            replaced,
-            r#"["\ufffd","\\ud800","\ud83d\ude00","\ufffd\n","\"","ü\u0000"]"#
-        );
+        let replaced = without_lone_surrogates(r#"["\ud800","\\ud800","\ud83d\ude00","\udc00\n","\"","ü\u0000"]"#);
+        assert_eq!(replaced, r#"["\ufffd","\\ud800","\ud83d\ude00","\ufffd\n","\"","ü\u0000"]"#);
         assert!(parse(r#"{"a":"\ud800"}"#).is_some());
         assert!(parse("{").is_none());
     }
@@ -266,9 +224,6 @@ mod tests {
             notifications: Vec::new(),
         };
         let raw = reply.raw(&["result", "result", "structuredContent"]);
-        assert_eq!(
-            raw,
-            r#"{"a":"\ud800","b":1e300, "c":123456789012345678901234567890}"#
-        );
+        assert_eq!(raw, r#"{"a":"\ud800","b":1e300, "c":123456789012345678901234567890}"#);
     }
 }

@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::Reply;
-use super::client::is_terminal;
+use super::{Reply, is_terminal};
 
 /// Which rules a message is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +37,7 @@ pub fn judge(era: Era, method: &str, id: Option<&Value>, reply: &Reply) {
             faults.push("no JSON-RPC message".into());
         }
     } else {
-        faults.extend(response_faults(
-            era,
-            method,
-            id,
-            reply.status,
-            &reply.message,
-        ));
+        faults.extend(response_faults(era, method, id, reply.status, &reply.message));
     }
     if reply.body.contains("SECRET-BOOM") {
         faults.push("the text of a panic reached the client".into());
@@ -59,20 +52,11 @@ pub fn judge(era: Era, method: &str, id: Option<&Value>, reply: &Reply) {
 }
 
 /// What is wrong with a response to `method`.
-pub fn response_faults(
-    era: Era,
-    method: &str,
-    id: Option<&Value>,
-    status: u16,
-    message: &Value,
-) -> Vec<String> {
+pub fn response_faults(era: Era, method: &str, id: Option<&Value>, status: u16, message: &Value) -> Vec<String> {
     let source = era.source();
     let mut faults = Vec::new();
     if message.get("id") != id {
-        faults.push(format!(
-            "the id is not the request's: {:?}, not {id:?}",
-            message.get("id")
-        ));
+        faults.push(format!("the id is not the request's: {:?}, not {id:?}", message.get("id")));
     }
     let Some(result) = message.get("result") else {
         faults.extend(breaches(source, "JSONRPCErrorResponse", message));
@@ -116,11 +100,7 @@ fn error_faults(status: u16, message: &Value) -> Vec<String> {
     let code = message["error"]["code"].as_i64().unwrap_or_default();
     let mut faults = match code {
         -32020 => breaches(Source::Modern, "HeaderMismatchError", message),
-        -32021 => breaches(
-            Source::Modern,
-            "MissingRequiredClientCapabilityError",
-            message,
-        ),
+        -32021 => breaches(Source::Modern, "MissingRequiredClientCapabilityError", message),
         -32022 => breaches(Source::Modern, "UnsupportedProtocolVersionError", message),
         _ => Vec::new(),
     };
@@ -145,9 +125,7 @@ fn modern_result_faults(method: &str, result: &Value) -> Vec<String> {
         ("server/discover", _) => (Source::Modern, "DiscoverResult"),
         ("tools/list", _) => (Source::Modern, "ListToolsResult"),
         ("tools/call", "task") => (Source::Tasks, "CreateTaskResult"),
-        ("tools/call" | "prompts/get" | "resources/read", "input_required") => {
-            (Source::Modern, "InputRequiredResult")
-        }
+        ("tools/call" | "prompts/get" | "resources/read", "input_required") => (Source::Modern, "InputRequiredResult"),
         ("tools/call", _) => (Source::Modern, "CallToolResult"),
         ("tasks/get", _) => (Source::Tasks, "GetTaskResult"),
         ("tasks/update", _) => (Source::Tasks, "UpdateTaskResult"),
@@ -170,9 +148,7 @@ fn modern_result_faults(method: &str, result: &Value) -> Vec<String> {
         ("server/discover", _) if result["capabilities"].get("tasks").is_some() => {
             faults.push("discover advertises the earlier `capabilities.tasks`".into());
         }
-        (_, "input_required")
-            if result.get("inputRequests").is_none() && result.get("requestState").is_none() =>
-        {
+        (_, "input_required") if result.get("inputRequests").is_none() && result.get("requestState").is_none() => {
             faults.push("input_required asks nothing".into());
         }
         _ => {}
@@ -203,11 +179,7 @@ fn task_faults(task: &Value, detailed: bool) -> Vec<String> {
     allowed.extend(detail);
     let mut faults = strangers(task, &allowed);
 
-    let time = |field: &str| {
-        task[field]
-            .as_str()
-            .and_then(|text| text.parse::<Timestamp>().ok())
-    };
+    let time = |field: &str| task[field].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     match (time("createdAt"), time("lastUpdatedAt")) {
         (Some(created), Some(updated)) if created <= updated => {}
         _ => faults.push("createdAt and lastUpdatedAt are two times in order".into()),
@@ -225,27 +197,16 @@ fn task_faults(task: &Value, detailed: bool) -> Vec<String> {
         "failed" if task["statusMessage"].as_str().is_none_or(str::is_empty) => {
             faults.push("a failed task says why in statusMessage".into());
         }
-        "input_required"
-            if detailed
-                && task["inputRequests"]
-                    .as_object()
-                    .is_none_or(|map| map.is_empty()) =>
-        {
+        "input_required" if detailed && task["inputRequests"].as_object().is_none_or(|map| map.is_empty()) => {
             faults.push("input_required without a question".into());
         }
         "completed" => {
             let result = &task["result"];
             faults.extend(breaches(Source::Modern, "CallToolResult", result));
             if result["resultType"] != "complete" {
-                faults.push(
-                    "the inner result is what the call would have answered: resultType complete"
-                        .into(),
-                );
+                faults.push("the inner result is what the call would have answered: resultType complete".into());
             }
-            if result["_meta"]
-                .get("io.modelcontextprotocol/related-task")
-                .is_some()
-            {
+            if result["_meta"].get("io.modelcontextprotocol/related-task").is_some() {
                 faults.push("related-task is of the earlier era".into());
             }
         }
@@ -256,10 +217,7 @@ fn task_faults(task: &Value, detailed: bool) -> Vec<String> {
 
 /// 144 random bits in base64url.
 fn is_task_id(id: &str) -> bool {
-    id.len() == 24
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    id.len() == 24 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 fn earlier_result_faults(method: &str, result: &Value) -> Vec<String> {
@@ -270,13 +228,7 @@ fn earlier_result_faults(method: &str, result: &Value) -> Vec<String> {
         _ => "Result",
     };
     let mut faults = breaches(Source::Earlier, definition, result);
-    for field in [
-        "resultType",
-        "ttlMs",
-        "cacheScope",
-        "taskId",
-        "inputRequests",
-    ] {
+    for field in ["resultType", "ttlMs", "cacheScope", "taskId", "inputRequests"] {
         if result.get(field).is_some() {
             faults.push(format!("{field} is of the modern era"));
         }
@@ -285,11 +237,7 @@ fn earlier_result_faults(method: &str, result: &Value) -> Vec<String> {
 }
 
 fn strangers(object: &Value, allowed: &[&str]) -> Vec<String> {
-    let keys = object
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key.as_str());
+    let keys = object.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     keys.filter(|key| *key != "_meta" && !allowed.contains(key))
         .map(|key| format!("`{key}` has no place here"))
         .collect()
@@ -313,10 +261,7 @@ impl Era {
 
 fn breaches(source: Source, definition: &'static str, instance: &Value) -> Vec<String> {
     let validator = validator(source, definition);
-    validator
-        .iter_errors(instance)
-        .map(|e| format!("{definition}: {} at `{}`", e, e.instance_path()))
-        .collect()
+    validator.iter_errors(instance).map(|e| format!("{definition}: {} at `{}`", e, e.instance_path())).collect()
 }
 
 /// The validator of one definition, compiled at its first use: a test needs few of the two hundred.
@@ -329,17 +274,12 @@ fn validator(source: Source, definition: &'static str) -> Arc<Validator> {
             include_str!("../../schema/ext-tasks.schema.json"),
             include_str!("../../schema/mcp-2025-11-25.schema.json"),
         ]
-        .map(|text| {
-            serde_json::from_str::<Value>(text).expect("the schema is JSON")["$defs"].take()
-        })
+        .map(|text| serde_json::from_str::<Value>(text).expect("the schema is JSON")["$defs"].take())
     });
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = compiled.entry((source, definition)).or_insert_with(|| {
         let definitions = &DEFINITIONS[source as usize];
-        assert!(
-            definitions.get(definition).is_some(),
-            "no definition {definition}"
-        );
+        assert!(definitions.get(definition).is_some(), "no definition {definition}");
         let schema = json!({"$ref": format!("#/$defs/{definition}"), "$defs": definitions});
         Arc::new(jsonschema::draft202012::new(&schema).expect("the schema compiles"))
     });
@@ -369,22 +309,16 @@ mod tests {
 
     #[track_caller]
     fn bad(method: &str, result: Value) {
-        assert_ne!(
-            faults(method, result.clone()),
-            Vec::<String>::new(),
-            "{result}"
-        );
+        assert_ne!(faults(method, result.clone()), Vec::<String>::new(), "{result}");
     }
 
     #[test]
     fn what_the_specification_shows_is_good() {
         good("tasks/get", task("working"));
-        good(
-            "tasks/cancel",
-            json!({"resultType": "complete", "_meta": {}}),
-        );
+        good("tasks/cancel", json!({"resultType": "complete", "_meta": {}}));
         let mut completed = task("completed");
-        completed["result"] = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "isError": false});
+        completed["result"] =
+            json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "isError": false});
         good("tasks/get", completed);
         let mut created = task("working");
         created["resultType"] = "task".into();
@@ -405,20 +339,15 @@ mod tests {
         bad("tasks/get", task("completed"));
         bad("tasks/get", task("input_required"));
         bad("tasks/get", task("paused"));
-        for (field, value) in [
-            ("result", json!({})),
-            ("error", json!({"code": 1, "message": "m"})),
-            ("ttl", json!(1)),
-        ] {
+        for (field, value) in [("result", json!({})), ("error", json!({"code": 1, "message": "m"})), ("ttl", json!(1))]
+        {
             let mut working = task("working");
             working[field] = value;
             bad("tasks/get", working);
         }
-        for (field, value) in [
-            ("ttlMs", json!(0)),
-            ("taskId", json!("1")),
-            ("lastUpdatedAt", json!("2020-01-01T00:00:00Z")),
-        ] {
+        for (field, value) in
+            [("ttlMs", json!(0)), ("taskId", json!("1")), ("lastUpdatedAt", json!("2020-01-01T00:00:00Z"))]
+        {
             let mut working = task("working");
             working[field] = value;
             bad("tasks/get", working);
@@ -430,10 +359,7 @@ mod tests {
         good("tasks/get", failed);
         bad("tools/call", task("working"));
         bad("tools/call", json!({"content": []}));
-        bad(
-            "tasks/cancel",
-            json!({"resultType": "complete", "taskId": "1"}),
-        );
+        bad("tasks/cancel", json!({"resultType": "complete", "taskId": "1"}));
         bad("tasks/cancel", json!({}));
     }
 
@@ -445,14 +371,7 @@ mod tests {
         };
         assert!(error(404, -32601, Value::Null).is_empty());
         assert!(!error(200, -32601, Value::Null).is_empty());
-        assert!(
-            error(
-                400,
-                -32021,
-                json!({"requiredCapabilities": {"extensions": {"x/y": {}}}})
-            )
-            .is_empty()
-        );
+        assert!(error(400, -32021, json!({"requiredCapabilities": {"extensions": {"x/y": {}}}})).is_empty());
         assert!(!error(400, -32021, json!({"requiredCapabilities": ["x/y"]})).is_empty());
         assert!(!error(400, -32021, Value::Null).is_empty());
         assert!(!error(200, -32042, Value::Null).is_empty());

@@ -62,8 +62,7 @@ impl Bed {
     /// # Panics
     /// If there is no temporary directory to be had.
     pub fn new(bin: &str) -> Self {
-        let bin =
-            std::env::var_os("TOKKURI_TESTBED").map_or_else(|| PathBuf::from(bin), PathBuf::from);
+        let bin = std::env::var_os("TOKKURI_TESTBED").map_or_else(|| PathBuf::from(bin), PathBuf::from);
         Self {
             bin,
             store: Store::from_env(),
@@ -118,14 +117,7 @@ impl Bed {
     /// If the server does not say within the deadline where it listens; with its log.
     pub fn start(self) -> Server {
         let mut command = Command::new(&self.bin);
-        command.args([
-            "--http",
-            "127.0.0.1:0",
-            "--grpc",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-        ]);
+        command.args(["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         command.arg("--store").arg(self.store_url());
         if let Some(toml) = &self.config {
             let file = self.dir.path().join("config.toml");
@@ -141,10 +133,7 @@ impl Bed {
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.dir.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: prctl is a bare system call: it allocates nothing and takes no lock, as the child of a fork requires.
         unsafe {
             command.pre_exec(|| {
@@ -152,23 +141,14 @@ impl Bed {
                 Ok(())
             });
         }
-        let mut child = command
-            .spawn()
-            .unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
         let log = Log::default();
         log.follow(child.stderr.take().expect("stderr is piped"));
         let ready = first_line(child.stdout.take().expect("stdout is piped"));
-        let mut server = Server {
-            child,
-            log,
-            bed: self,
-            addresses: Addresses::nowhere(),
-            exit: None,
-        };
+        let mut server = Server { child, log, bed: self, addresses: Addresses::nowhere(), exit: None };
         match ready.recv_timeout(DEADLINE) {
             Ok(line) => {
-                server.addresses =
-                    Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
+                server.addresses = Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
             }
             Err(_) => panic!("the server said nothing on stdout"),
         }
@@ -257,10 +237,7 @@ impl Server {
                 return status;
             }
             self.exit = self.child.try_wait().expect("wait for the server");
-            assert!(
-                self.exit.is_some() || start.elapsed() < within,
-                "the server still runs after {within:?}"
-            );
+            assert!(self.exit.is_some() || start.elapsed() < within, "the server still runs after {within:?}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -272,11 +249,7 @@ impl Server {
     pub async fn terminate(&mut self, within: Duration) {
         self.signal(libc::SIGTERM);
         let status = self.exited(within).await;
-        assert_eq!(
-            status.code(),
-            Some(0),
-            "SIGTERM drains and exits 0, not {status}"
-        );
+        assert_eq!(status.code(), Some(0), "SIGTERM drains and exits 0, not {status}");
     }
 
     /// SIGKILL: no farewell.
@@ -302,10 +275,7 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
         if thread::panicking() {
-            eprintln!(
-                "--- log of the server\n{}--- end of the log",
-                self.log.text()
-            );
+            eprintln!("--- log of the server\n{}--- end of the log", self.log.text());
         }
     }
 }
@@ -320,21 +290,12 @@ struct Addresses {
 
 impl Addresses {
     fn nowhere() -> Self {
-        Self {
-            http: SocketAddr::from(([0, 0, 0, 0], 0)),
-            grpc: None,
-            admin: None,
-            node: String::new(),
-        }
+        Self { http: SocketAddr::from(([0, 0, 0, 0], 0)), grpc: None, admin: None, node: String::new() }
     }
 
     fn parse(line: &str) -> Option<Self> {
         let fields = line.trim_end().strip_prefix("listening ")?;
-        let field = |name: &str| {
-            fields
-                .split(' ')
-                .find_map(|f| f.strip_prefix(name)?.strip_prefix('='))
-        };
+        let field = |name: &str| fields.split(' ').find_map(|f| f.strip_prefix(name)?.strip_prefix('='));
         let address = |name: &str| match field(name)? {
             "off" => Some(None),
             text => text.parse().ok().map(Some),
@@ -381,14 +342,13 @@ fn first_line(stdout: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 
     #[test]
     fn the_ready_line_names_every_listener() {
-        let ready =
-            Addresses::parse("listening http=127.0.0.1:81 grpc=off admin=127.0.0.1:83 node=a-1\n")
-                .unwrap();
+        let ready = Addresses::parse("listening http=127.0.0.1:81 grpc=off admin=127.0.0.1:83 node=a-1\n").unwrap();
         assert_eq!(ready.http.port(), 81);
         assert_eq!(ready.grpc, None);
         assert_eq!(ready.admin.unwrap().port(), 83);

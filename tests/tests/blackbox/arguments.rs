@@ -18,21 +18,10 @@ async fn a_fault_in_the_arguments_is_a_tool_error_that_names_the_place_and_makes
         ("greet", json!({"name": [1]}), "name"),
     ] {
         let reply = client.call_tool(tool, arguments.clone()).await;
-        assert!(
-            reply.tool_error().contains(place),
-            "{tool} {arguments}: {}",
-            reply.body
-        );
+        assert!(reply.tool_error().contains(place), "{tool} {arguments}: {}", reply.body);
         if tool != "slow_required" {
-            let reply = client
-                .declaring(caps::without_tasks())
-                .call_tool(tool, arguments.clone())
-                .await;
-            assert!(
-                reply.tool_error().contains(place),
-                "{tool} {arguments}: {}",
-                reply.body
-            );
+            let reply = client.declaring(caps::without_tasks()).call_tool(tool, arguments.clone()).await;
+            assert!(reply.tool_error().contains(place), "{tool} {arguments}: {}", reply.body);
         }
     }
     assert_eq!(client.runs().await, 0);
@@ -43,10 +32,7 @@ async fn an_unknown_tool_is_a_protocol_error() {
     let server = bed().start();
     let client = server.client();
     for client in [client.clone(), client.declaring(caps::without_tasks())] {
-        client
-            .call_tool("no_such_tool", json!({}))
-            .await
-            .refused(200, -32602);
+        client.call_tool("no_such_tool", json!({})).await.refused(200, -32602);
     }
 }
 
@@ -67,14 +53,8 @@ async fn arguments_that_are_no_object_are_a_protocol_error() {
 async fn a_tool_without_arguments_may_be_called_without_them() {
     let server = bed().start();
     let client = server.client();
-    let created = client
-        .prepare("tools/call", json!({"name": "tool_error"}))
-        .send()
-        .await;
+    let created = client.prepare("tools/call", json!({"name": "tool_error"})).send().await;
     client.wait_status(&created.task_id(), "completed").await;
-    let reply = client
-        .prepare("tools/call", json!({"name": "test_simple_text"}))
-        .send()
-        .await;
+    let reply = client.prepare("tools/call", json!({"name": "test_simple_text"})).send().await;
     assert_eq!(reply.text(), "This is a simple text response for testing.");
 }

@@ -10,8 +10,7 @@ use super::bed;
 async fn initialize_promises_no_tasks() {
     let server = bed().start();
     // Not even to a client that declares them, in either way.
-    let declared =
-        json!({"tasks": {"requests": {"tools": {"call": {}}}}, "extensions": {TASKS: {}}});
+    let declared = json!({"tasks": {"requests": {"tools": {"call": {}}}}, "extensions": {TASKS: {}}});
     for capabilities in [json!({}), declared] {
         let client = EarlierClient::connect(&server, capabilities).await;
         assert_eq!(client.initialized["protocolVersion"], "2025-11-25");
@@ -27,12 +26,7 @@ async fn a_required_tool_is_not_listed_and_answers_an_error_of_its_own() {
     let server = bed().start();
     let client = EarlierClient::connect(&server, json!({})).await;
     let listed = client.request("tools/list", json!({})).await;
-    let names: Vec<_> = listed.result()["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| &tool["name"])
-        .collect();
+    let names: Vec<_> = listed.result()["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     for name in ["slow", "count", "greet"] {
         assert!(names.contains(&&json!(name)), "{name} in {names:?}");
     }
@@ -46,10 +40,7 @@ async fn task_tools_answer_in_the_request() {
     let server = bed().start();
     let client = EarlierClient::connect(&server, json!({"extensions": {TASKS: {}}})).await;
     let reply = client.call_tool("slow", json!({"ms": 20})).await;
-    assert_eq!(
-        reply.result()["content"],
-        json!([{"type": "text", "text": "done"}])
-    );
+    assert_eq!(reply.result()["content"], json!([{"type": "text", "text": "done"}]));
     let params = json!({"name": "slow", "arguments": {"ms": 20}, "task": {"ttl": 60_000}});
     let reply = client.request("tools/call", params).await;
     assert_eq!(reply.result()["content"][0]["text"], "done");
@@ -63,18 +54,12 @@ async fn faults_are_told_as_the_revision_tells_them() {
     let client = EarlierClient::connect(&server, json!({})).await;
     assert_eq!(client.request("ping", json!({})).await.result(), &json!({}));
     let reply = client.call_tool("no_such_tool", json!({})).await;
-    assert_eq!(
-        (reply.status, &reply.error()["code"]),
-        (200, &json!(-32602))
-    );
+    assert_eq!((reply.status, &reply.error()["code"]), (200, &json!(-32602)));
     let reply = client.call_tool("slow", json!({"ms": "soon"})).await;
     assert!(reply.tool_error().contains("ms"));
     let reply = client.call_tool("tool_error", json!({})).await;
     assert_eq!(
-        (
-            &reply.result()["isError"],
-            &reply.result()["structuredContent"]
-        ),
+        (&reply.result()["isError"], &reply.result()["structuredContent"]),
         (&json!(true), &json!({"errors": 3}))
     );
 }
@@ -84,18 +69,9 @@ async fn tasks_of_the_modern_era_cannot_be_reached() {
     let server = bed().start();
     let modern = server.client();
     let id = modern.create("slow", json!({"ms": 60_000})).await;
-    let client =
-        EarlierClient::connect(&server, json!({"tasks": {"list": {}, "cancel": {}}})).await;
-    for method in [
-        "tasks/get",
-        "tasks/cancel",
-        "tasks/result",
-        "tasks/list",
-        "tasks/update",
-    ] {
-        let reply = client
-            .request(method, json!({"taskId": id, "inputResponses": {}}))
-            .await;
+    let client = EarlierClient::connect(&server, json!({"tasks": {"list": {}, "cancel": {}}})).await;
+    for method in ["tasks/get", "tasks/cancel", "tasks/result", "tasks/list", "tasks/update"] {
+        let reply = client.request(method, json!({"taskId": id, "inputResponses": {}})).await;
         assert_eq!(reply.error()["code"], -32601, "{method}: {}", reply.body);
     }
     assert_eq!(modern.task_get(&id).await.task_status(), "working");

@@ -11,12 +11,7 @@ fn requests(client: &Client, id: &str) -> Vec<Prepared> {
     let answer = json!({"ask": {"action": "accept", "content": {"name": "M"}}});
     vec![
         client.prepare("tasks/get", json!({"taskId": id})).id(41),
-        client
-            .prepare(
-                "tasks/update",
-                json!({"taskId": id, "inputResponses": answer}),
-            )
-            .id(41),
+        client.prepare("tasks/update", json!({"taskId": id, "inputResponses": answer})).id(41),
         client.prepare("tasks/cancel", json!({"taskId": id})).id(41),
     ]
 }
@@ -42,12 +37,7 @@ async fn a_header_that_does_not_mirror_the_message_is_refused_and_nothing_done()
         mismatch(request.clone().header("mcp-name", &sentinel(&other))).await;
         mismatch(request.clone().header("mcp-name", "=?base64?%%%?=")).await;
         mismatch(request.clone().header("mcp-name", "=?base64?QQ?=")).await; // padding is missing
-        mismatch(
-            request
-                .clone()
-                .header("mcp-name", &format!("=?base64?{id}")),
-        )
-        .await; // no sentinel, so the literal text
+        mismatch(request.clone().header("mcp-name", &format!("=?base64?{id}"))).await; // no sentinel, so the literal text
         mismatch(request.clone().second_header("mcp-name", &id)).await;
         mismatch(request.clone().second_header("mcp-name", &other)).await;
         mismatch(request.clone().without_header("mcp-method")).await;
@@ -55,10 +45,7 @@ async fn a_header_that_does_not_mirror_the_message_is_refused_and_nothing_done()
         mismatch(request.clone().header("mcp-method", "TASKS/GET")).await;
         mismatch(request.clone().header("mcp-protocol-version", "2025-11-25")).await;
     }
-    assert_eq!(
-        client.task_get(&id).await.raw(&["result"]),
-        before.raw(&["result"])
-    );
+    assert_eq!(client.task_get(&id).await.raw(&["result"]), before.raw(&["result"]));
 }
 
 #[tokio::test]
@@ -69,11 +56,7 @@ async fn a_valid_sentinel_and_surrounding_space_are_the_name() {
     for name in [id.clone(), sentinel(&id), format!("  {id}\t")] {
         for request in requests(&client, &id) {
             let reply = request.header("mcp-name", &name).send().await;
-            assert!(
-                reply.message.get("result").is_some(),
-                "{name:?}: {}",
-                reply.body
-            );
+            assert!(reply.message.get("result").is_some(), "{name:?}: {}", reply.body);
         }
     }
 }
@@ -108,11 +91,7 @@ async fn a_tool_call_is_held_to_its_headers_before_anything_runs() {
         mismatch(request).await;
     }
     assert_eq!(client.counter("c").await.started, 0);
-    call("count")
-        .header("mcp-name", &sentinel("count"))
-        .send()
-        .await
-        .task_id();
+    call("count").header("mcp-name", &sentinel("count")).send().await.task_id();
 }
 
 #[tokio::test]
@@ -120,40 +99,15 @@ async fn ids_of_any_legal_kind_come_back_as_they_were() {
     let server = bed().start();
     let client = server.client();
     let long = "x".repeat(1000);
-    for id in [
-        json!(0),
-        json!(-7),
-        json!(9_007_199_254_740_993_i64),
-        json!("41"),
-        json!(""),
-        json!("é\u{0}\""),
-        json!(long),
-    ] {
+    for id in
+        [json!(0), json!(-7), json!(9_007_199_254_740_993_i64), json!("41"), json!(""), json!("é\u{0}\""), json!(long)]
+    {
         // `judge` compares the id of every answer with the request's.
-        client
-            .prepare("tasks/get", json!({"taskId": NEVER}))
-            .id(id.clone())
-            .send()
-            .await
-            .refused(200, -32602);
-        client
-            .prepare("tools/list", json!({}))
-            .id(id.clone())
-            .send()
-            .await
-            .result();
-        let call = client
-            .tool("slow", json!({"ms": 1}))
-            .id(id.clone())
-            .send()
-            .await;
+        client.prepare("tasks/get", json!({"taskId": NEVER})).id(id.clone()).send().await.refused(200, -32602);
+        client.prepare("tools/list", json!({})).id(id.clone()).send().await.result();
+        let call = client.tool("slow", json!({"ms": 1})).id(id.clone()).send().await;
         call.task_id();
-        let mismatched = client
-            .prepare("tools/list", json!({}))
-            .id(id)
-            .header("mcp-method", "x")
-            .send()
-            .await;
+        let mismatched = client.prepare("tools/list", json!({})).id(id).header("mcp-method", "x").send().await;
         mismatched.refused(400, -32020);
     }
 }
@@ -164,11 +118,7 @@ async fn two_requests_may_share_an_id_at_once() {
     let client = server.client();
     let undeclaring = client.declaring(json!({}));
     let call = |client: &Client, ms: u64| client.tool("slow", json!({"ms": ms})).id(41).send();
-    let (a, b, c) = tokio::join!(
-        call(&undeclaring, 300),
-        call(&undeclaring, 10),
-        call(&client, 10)
-    );
+    let (a, b, c) = tokio::join!(call(&undeclaring, 300), call(&undeclaring, 10), call(&client, 10));
     assert_eq!((a.text(), b.text()), ("done", "done"));
     let ended = client.wait_end(&c.task_id()).await;
     assert_eq!(ended.task_text(), "done");

@@ -14,12 +14,7 @@ async fn a_created_task_is_readable_at_once() {
         let created = client.call_tool("slow", json!({"ms": 300})).await;
         let read = client.task_get(&created.task_id()).await;
         for field in ["taskId", "createdAt", "ttlMs", "pollIntervalMs"] {
-            assert_eq!(
-                read.result()[field],
-                created.result()[field],
-                "{field}: {}",
-                read.body
-            );
+            assert_eq!(read.result()[field], created.result()[field], "{field}: {}", read.body);
         }
         client.task_cancel(&created.task_id()).await.acknowledged();
     }
@@ -27,29 +22,18 @@ async fn a_created_task_is_readable_at_once() {
 
 #[tokio::test]
 async fn task_ids_are_24_characters_of_base64url_and_never_the_same() {
-    let server = bed()
-        .setting("tasks.max_per_principal", "unlimited")
-        .start();
+    let server = bed().setting("tasks.max_per_principal", "unlimited").start();
     let client = server.client();
     let mut ids = BTreeSet::new();
     let mut first_characters = BTreeSet::new();
     for _ in 0..200 {
         let id = client.create("slow", json!({"ms": 1})).await;
-        assert!(
-            id.len() == 24
-                && id
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)),
-            "{id}"
-        );
+        assert!(id.len() == 24 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)), "{id}");
         first_characters.insert(id.as_bytes()[0]);
         assert!(ids.insert(id));
     }
     // 200 draws of 64: fewer than 30 different ones would be a matter of one in billions.
-    assert!(
-        first_characters.len() > 30,
-        "ids begin with {first_characters:?}"
-    );
+    assert!(first_characters.len() > 30, "ids begin with {first_characters:?}");
 }
 
 /// H03
@@ -79,11 +63,7 @@ async fn a_protocol_error_is_a_failed_task_with_that_error() {
     ] {
         let id = client.create("fail", arguments.clone()).await;
         let ended = client.wait_status(&id, "failed").await;
-        assert_eq!(
-            ended.result()["error"],
-            arguments,
-            "the error as it is, `data` only where there is one"
-        );
+        assert_eq!(ended.result()["error"], arguments, "the error as it is, `data` only where there is one");
         assert!(ended.result().get("result").is_none());
         assert!(!ended.result()["statusMessage"].as_str().unwrap().is_empty());
     }
@@ -102,10 +82,7 @@ async fn an_ended_task_reads_the_same_every_time() {
         let id = client.create(tool, arguments).await;
         let ended = client.wait_end(&id).await;
         for _ in 0..5 {
-            assert_eq!(
-                client.task_get(&id).await.raw(&["result"]),
-                ended.raw(&["result"])
-            );
+            assert_eq!(client.task_get(&id).await.raw(&["result"]), ended.raw(&["result"]));
         }
     }
 }
@@ -121,8 +98,7 @@ async fn progress_is_told_in_the_status_message_and_never_goes_back() {
         let reply = client.task_get(&id).await;
         let now = reply.result()["lastUpdatedAt"].as_str().unwrap().to_owned();
         assert!(
-            now.parse::<jiff::Timestamp>().unwrap()
-                >= updated.parse().unwrap_or(jiff::Timestamp::MIN),
+            now.parse::<jiff::Timestamp>().unwrap() >= updated.parse().unwrap_or(jiff::Timestamp::MIN),
             "time goes back"
         );
         updated = now;
@@ -137,10 +113,7 @@ async fn progress_is_told_in_the_status_message_and_never_goes_back() {
     }
     assert!(seen.is_sorted(), "{seen:?}");
     seen.dedup();
-    assert!(
-        seen.len() >= 3 && seen.iter().all(|step| (1..=10).contains(step)),
-        "steps of ten: {seen:?}"
-    );
+    assert!(seen.len() >= 3 && seen.iter().all(|step| (1..=10).contains(step)), "steps of ten: {seen:?}");
 }
 
 /// `3` of a message that says `3/10`.
@@ -158,10 +131,7 @@ async fn the_last_progress_is_written_before_the_end() {
     for _ in 0..20 {
         let id = client.create("slow", json!({"ms": 20})).await;
         let ended = client.wait_status(&id, "completed").await;
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            ended.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), ended.raw(&["result"]));
     }
 }
 
@@ -171,11 +141,7 @@ async fn many_tasks_run_beside_each_other() {
     let client = server.client();
     let mut ids = Vec::new();
     for n in 0..20 {
-        ids.push(
-            client
-                .create("gate", json!({"name": format!("g{n}")}))
-                .await,
-        );
+        ids.push(client.create("gate", json!({"name": format!("g{n}")})).await);
     }
     client.wait_runs(20).await;
     for (n, id) in ids.iter().enumerate().rev() {
@@ -214,24 +180,9 @@ async fn the_poll_interval_is_suggested() {
     let created = server.client().call_tool("slow", json!({"ms": 1})).await;
     assert_eq!(created.result()["pollIntervalMs"], 1000);
     drop(server);
-    let server = bed()
-        .setting("tasks.poll_interval_ms", 250)
-        .setting("tasks.ttl_ms", 120_000)
-        .start();
-    let created = server
-        .client()
-        .call_tool("slow", json!({"ms": 60_000}))
-        .await;
-    assert_eq!(
-        (
-            &created.result()["pollIntervalMs"],
-            &created.result()["ttlMs"]
-        ),
-        (&json!(250), &json!(120_000))
-    );
+    let server = bed().setting("tasks.poll_interval_ms", 250).setting("tasks.ttl_ms", 120_000).start();
+    let created = server.client().call_tool("slow", json!({"ms": 60_000})).await;
+    assert_eq!((&created.result()["pollIntervalMs"], &created.result()["ttlMs"]), (&json!(250), &json!(120_000)));
     let read = server.client().task_get(&created.task_id()).await;
-    assert_eq!(
-        (&read.result()["pollIntervalMs"], &read.result()["ttlMs"]),
-        (&json!(250), &json!(120_000))
-    );
+    assert_eq!((&read.result()["pollIntervalMs"], &read.result()["ttlMs"]), (&json!(250), &json!(120_000)));
 }

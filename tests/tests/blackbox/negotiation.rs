@@ -19,17 +19,8 @@ async fn discover_advertises_the_extension_and_the_revisions() {
     let discovered = server.client().discover().await;
     let result = discovered.result();
     assert_eq!(result["capabilities"]["extensions"][TASKS], json!({}));
-    assert!(
-        result["supportedVersions"]
-            .as_array()
-            .unwrap()
-            .contains(&MODERN.into()),
-        "{result}"
-    );
-    assert!(
-        result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].is_string(),
-        "{result}"
-    );
+    assert!(result["supportedVersions"].as_array().unwrap().contains(&MODERN.into()), "{result}");
+    assert!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].is_string(), "{result}");
 }
 
 #[tokio::test]
@@ -38,15 +29,9 @@ async fn an_optional_tool_becomes_a_task_only_for_who_declares_the_extension() {
     let client = server.client();
     let created = client.call_tool("slow", json!({"ms": 20})).await;
     assert_eq!(created.task_status(), "working");
-    assert_eq!(
-        client.wait_end(&created.task_id()).await.task_text(),
-        "done"
-    );
+    assert_eq!(client.wait_end(&created.task_id()).await.task_text(), "done");
     for capabilities in undeclared() {
-        let reply = client
-            .declaring(capabilities)
-            .call_tool("slow", json!({"ms": 20}))
-            .await;
+        let reply = client.declaring(capabilities).call_tool("slow", json!({"ms": 20})).await;
         assert_eq!(reply.text(), "done");
     }
 }
@@ -66,14 +51,8 @@ async fn a_required_tool_is_refused_without_the_extension_before_anything_runs()
     let client = server.client();
     for capabilities in undeclared() {
         let client = client.declaring(capabilities);
-        client
-            .call_tool("slow_required", json!({"ms": 20}))
-            .await
-            .refused_for_want_of_tasks();
-        client
-            .call_tool("slow_required", json!({"ms": "no number"}))
-            .await
-            .refused_for_want_of_tasks();
+        client.call_tool("slow_required", json!({"ms": 20})).await.refused_for_want_of_tasks();
+        client.call_tool("slow_required", json!({"ms": "no number"})).await.refused_for_want_of_tasks();
     }
     let id = client.create("slow_required", json!({"ms": 20})).await;
     assert_eq!(client.wait_end(&id).await.task_text(), "done");
@@ -91,10 +70,7 @@ async fn task_methods_are_refused_without_the_extension_and_the_task_is_untouche
         for id in [id.as_str(), NEVER] {
             stranger.task_get(id).await.refused_for_want_of_tasks();
             stranger
-                .task_update(
-                    id,
-                    json!({"ask": {"action": "accept", "content": {"name": "M"}}}),
-                )
+                .task_update(id, json!({"ask": {"action": "accept", "content": {"name": "M"}}}))
                 .await
                 .refused_for_want_of_tasks();
             stranger.task_cancel(id).await.refused_for_want_of_tasks();
@@ -130,18 +106,9 @@ async fn methods_of_the_earlier_tasks_do_not_exist() {
     let client = server.client();
     let id = client.create("slow", json!({"ms": 10})).await;
     client.wait_end(&id).await;
-    client
-        .request("tasks/list", json!({}))
-        .await
-        .refused(404, -32601);
-    client
-        .request("tasks/result", json!({"taskId": id}))
-        .await
-        .refused(404, -32601);
-    client
-        .request("tasks/unheard_of", json!({"taskId": id}))
-        .await
-        .refused(404, -32601);
+    client.request("tasks/list", json!({})).await.refused(404, -32601);
+    client.request("tasks/result", json!({"taskId": id})).await.refused(404, -32601);
+    client.request("tasks/unheard_of", json!({"taskId": id})).await.refused(404, -32601);
 }
 
 /// H02
@@ -151,24 +118,11 @@ async fn the_earlier_task_parameter_neither_forces_nor_forbids_a_task() {
     let client = server.client();
     let undeclaring = client.declaring(caps::without_tasks());
     for task in [json!({"ttl": 60_000}), json!({}), json!(null), json!(7)] {
-        let sync = client
-            .tool("greet", json!({"name": "Ada"}))
-            .param("task", task.clone())
-            .send()
-            .await;
+        let sync = client.tool("greet", json!({"name": "Ada"})).param("task", task.clone()).send().await;
         assert_eq!(sync.text(), "Hello, Ada!");
-        let inline = undeclaring
-            .tool("slow", json!({"ms": 10}))
-            .param("task", task.clone())
-            .send()
-            .await;
+        let inline = undeclaring.tool("slow", json!({"ms": 10})).param("task", task.clone()).send().await;
         assert_eq!(inline.text(), "done");
-        client
-            .tool("slow", json!({"ms": 10}))
-            .param("task", task)
-            .send()
-            .await
-            .task_id();
+        client.tool("slow", json!({"ms": 10})).param("task", task).send().await.task_id();
     }
 }
 
@@ -177,35 +131,17 @@ async fn with_tasks_off_task_tools_run_in_the_request_and_nothing_is_advertised(
     let server = bed().config("[tasks]\nenabled = false\n").start();
     let client = server.client();
     let discovered = client.discover().await;
-    assert!(
-        discovered.result()["capabilities"]["extensions"]
-            .get(TASKS)
-            .is_none(),
-        "{}",
-        discovered.body
-    );
+    assert!(discovered.result()["capabilities"]["extensions"].get(TASKS).is_none(), "{}", discovered.body);
     for client in [client.clone(), client.declaring(caps::without_tasks())] {
-        assert_eq!(
-            client.call_tool("slow", json!({"ms": 10})).await.text(),
-            "done"
-        );
-        assert_eq!(
-            client
-                .call_tool("slow_required", json!({"ms": 10}))
-                .await
-                .text(),
-            "done"
-        );
+        assert_eq!(client.call_tool("slow", json!({"ms": 10})).await.text(), "done");
+        assert_eq!(client.call_tool("slow_required", json!({"ms": 10})).await.text(), "done");
     }
     client.task_get(NEVER).await.refused(404, -32601);
 }
 
 #[tokio::test]
 async fn a_setting_in_the_environment_wins_over_the_file() {
-    let server = bed()
-        .config("[tasks]\nenabled = false\n")
-        .setting("tasks.enabled", true)
-        .start();
+    let server = bed().config("[tasks]\nenabled = false\n").setting("tasks.enabled", true).start();
     server.client().create("slow", json!({"ms": 10})).await;
 }
 
@@ -227,27 +163,15 @@ async fn required_tools_are_listed_in_the_modern_era() {
 async fn a_revision_that_is_not_spoken_is_named_with_those_that_are() {
     let server = bed().start();
     let client = server.client();
-    let supported = client.discover().await.result()["supportedVersions"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let supported = client.discover().await.result()["supportedVersions"].as_array().unwrap().clone();
     let reply = versioned(&client, "v999", "v999").send().await;
     let error = reply.refused(400, -32022);
     assert_eq!(error["data"]["requested"], "v999");
     let offered = error["data"]["supported"].as_array().unwrap();
-    assert!(
-        !offered.is_empty() && offered.iter().all(|version| supported.contains(version)),
-        "{error}"
-    );
+    assert!(!offered.is_empty() && offered.iter().all(|version| supported.contains(version)), "{error}");
     // The header is compared before the revision is looked up.
-    versioned(&client, MODERN, "v999")
-        .send()
-        .await
-        .refused(400, -32020);
-    versioned(&client, "v999", MODERN)
-        .send()
-        .await
-        .refused(400, -32020);
+    versioned(&client, MODERN, "v999").send().await.refused(400, -32020);
+    versioned(&client, "v999", MODERN).send().await.refused(400, -32020);
 }
 
 #[tokio::test]
@@ -258,10 +182,7 @@ async fn a_request_without_an_envelope_says_what_is_missing() {
     bare.body["params"] = json!({});
     bare.send().await.refused(400, -32602);
     let mut half = client.prepare("tools/list", json!({}));
-    half.body["params"]["_meta"]
-        .as_object_mut()
-        .unwrap()
-        .remove("io.modelcontextprotocol/clientCapabilities");
+    half.body["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
     let reply = half.send().await;
     let message = reply.refused(400, -32602)["message"].as_str().unwrap();
     assert!(message.contains("clientCapabilities"), "{message}");
@@ -271,11 +192,7 @@ async fn a_request_without_an_envelope_says_what_is_missing() {
 async fn initialize_with_a_modern_envelope_is_no_method() {
     let server = bed().start();
     let params = json!({"protocolVersion": MODERN, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
-    server
-        .client()
-        .request("initialize", params)
-        .await
-        .refused(404, -32601);
+    server.client().request("initialize", params).await.refused(404, -32601);
 }
 
 fn versioned(client: &Client, header: &str, body: &str) -> tokkuri_tests::harness::Prepared {

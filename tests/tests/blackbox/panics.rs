@@ -12,17 +12,12 @@ const STAGES: [&str; 5] = ["start", "await", "blocking", "waiting", "drop"];
 
 /// Waits until the panic has ended the task. Where the tool waits for an answer first, it gets one.
 async fn burst(client: &Client, id: &str) -> Reply {
-    let reply = client
-        .wait(id, "the panic", |reply| reply.task_status() != "working")
-        .await;
+    let reply = client.wait(id, "the panic", |reply| reply.task_status() != "working").await;
     if reply.task_status() != "input_required" {
         return reply;
     }
-    let answers: serde_json::Map<_, _> = reply
-        .questions()
-        .into_iter()
-        .map(|key| (key, accept(json!({"name": "Ada"}))))
-        .collect();
+    let answers: serde_json::Map<_, _> =
+        reply.questions().into_iter().map(|key| (key, accept(json!({"name": "Ada"})))).collect();
     client.task_update(id, answers.into()).await.acknowledged();
     client.wait_end(id).await
 }
@@ -42,10 +37,7 @@ async fn a_panic_at_any_stage_fails_the_task_with_a_generic_error_and_frees_its_
         assert!(!error["message"].as_str().unwrap().is_empty());
         assert!(error.get("data").is_none(), "{stage}: {error}");
         client.wait_runs(1).await;
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            ended.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), ended.raw(&["result"]));
     }
     client.open("g").await;
     client.wait_status(&bystander, "completed").await;
@@ -59,16 +51,9 @@ async fn a_panic_of_a_run_that_was_cancelled_changes_nothing() {
         let id = client.create("boom", json!({"stage": stage})).await;
         client.task_cancel(&id).await.acknowledged();
         let read = client.task_get(&id).await;
-        assert!(
-            ["cancelled", "failed"].contains(&read.task_status()),
-            "{stage}: {}",
-            read.body
-        );
+        assert!(["cancelled", "failed"].contains(&read.task_status()), "{stage}: {}", read.body);
         client.wait_runs(0).await;
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            read.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), read.raw(&["result"]));
     }
 }
 
@@ -78,12 +63,8 @@ async fn a_panic_in_the_request_is_answered_and_the_server_goes_on() {
     let client = server.client().declaring(caps::without_tasks());
     for stage in ["start", "await", "blocking", "drop"] {
         let reply = client.call_tool("boom", json!({"stage": stage})).await;
-        let told =
-            reply.message["error"]["code"] == -32603 || reply.message["result"]["isError"] == true;
+        let told = reply.message["error"]["code"] == -32603 || reply.message["result"]["isError"] == true;
         assert!(told, "{stage}: {}", reply.body);
-        assert_eq!(
-            client.call_tool("slow", json!({"ms": 1})).await.text(),
-            "done"
-        );
+        assert_eq!(client.call_tool("slow", json!({"ms": 1})).await.text(), "done");
     }
 }

@@ -30,10 +30,7 @@ async fn a_completion_and_a_cancel_that_race_leave_one_outcome() {
         });
     }
     let cancelled: u64 = lanes.join_all().await.iter().sum();
-    assert!(
-        cancelled > 0 && cancelled < ROUNDS,
-        "both outcomes have to occur: {cancelled} of {ROUNDS} were cancelled"
-    );
+    assert!(cancelled > 0 && cancelled < ROUNDS, "both outcomes have to occur: {cancelled} of {ROUNDS} were cancelled");
     server.client().wait_runs(0).await;
 }
 
@@ -69,11 +66,7 @@ async fn one_outcome(client: &Client, round: u64) -> bool {
     two.acknowledged();
     for _ in 0..2 {
         let again = client.task_get(&id).await;
-        assert_eq!(
-            again.raw(&["result"]),
-            first.raw(&["result"]),
-            "round {round}"
-        );
+        assert_eq!(again.raw(&["result"]), first.raw(&["result"]), "round {round}");
     }
     status == "cancelled"
 }
@@ -90,10 +83,7 @@ async fn two_cancels_at_once_are_one() {
         two.acknowledged();
         let first = client.task_get(&id).await;
         assert_eq!(first.task_status(), "cancelled");
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            first.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), first.raw(&["result"]));
     }
     client.wait_runs(0).await;
 }
@@ -104,9 +94,7 @@ async fn of_two_answers_at_once_one_wins_and_both_are_acknowledged() {
     let server = bed().start();
     let client = server.client();
     for _ in 0..50 {
-        let id = client
-            .create("ask_many", json!({"n": 2, "parallel": true}))
-            .await;
+        let id = client.create("ask_many", json!({"n": 2, "parallel": true})).await;
         client.wait_questions(&id, &["q1", "q2"]).await;
         let (one, two) = tokio::join!(
             client.task_update(&id, json!({"q1": accept(json!({"name": "one"}))})),
@@ -115,16 +103,9 @@ async fn of_two_answers_at_once_one_wins_and_both_are_acknowledged() {
         one.acknowledged();
         two.acknowledged();
         assert_eq!(client.task_get(&id).await.questions(), ["q2"]);
-        client
-            .task_update(&id, json!({"q2": accept(json!({"name": "last"}))}))
-            .await
-            .acknowledged();
+        client.task_update(&id, json!({"q2": accept(json!({"name": "last"}))})).await.acknowledged();
         let ended = client.wait_end(&id).await;
-        assert!(
-            ["one,last", "two,last"].contains(&ended.task_text()),
-            "{}",
-            ended.body
-        );
+        assert!(["one,last", "two,last"].contains(&ended.task_text()), "{}", ended.body);
     }
 }
 
@@ -138,22 +119,14 @@ async fn no_wake_up_is_lost_between_the_question_and_the_wait() {
         let client = server.client();
         lanes.spawn(async move {
             for _ in 0..10 {
-                let id = client
-                    .create("ask_many", json!({"n": 10, "parallel": false}))
-                    .await;
+                let id = client.create("ask_many", json!({"n": 10, "parallel": false})).await;
                 for n in 1..=10 {
                     let key = format!("q{n}");
                     // No pause between looks: the answer has to come early.
                     while client.task_get(&id).await.questions() != [key.as_str()] {}
-                    client
-                        .task_update(&id, json!({key: accept(json!({"name": n.to_string()}))}))
-                        .await
-                        .acknowledged();
+                    client.task_update(&id, json!({key: accept(json!({"name": n.to_string()}))})).await.acknowledged();
                 }
-                assert_eq!(
-                    client.wait_end(&id).await.task_text(),
-                    "1,2,3,4,5,6,7,8,9,10"
-                );
+                assert_eq!(client.wait_end(&id).await.task_text(), "1,2,3,4,5,6,7,8,9,10");
             }
         });
     }
@@ -165,27 +138,16 @@ async fn no_wake_up_is_lost_between_the_question_and_the_wait() {
 async fn no_wake_up_is_stale() {
     let server = bed().setting("tasks.poll_interval_ms", 50).start();
     let client = server.client();
-    let id = client
-        .create("ask_many", json!({"n": 2, "parallel": false}))
-        .await;
+    let id = client.create("ask_many", json!({"n": 2, "parallel": false})).await;
     client.wait_questions(&id, &["q1"]).await;
-    client
-        .task_update(&id, json!({"q1": accept(json!({"name": "a"}))}))
-        .await
-        .acknowledged();
+    client.task_update(&id, json!({"q1": accept(json!({"name": "a"}))})).await.acknowledged();
     let asked = client.wait_questions(&id, &["q2"]).await;
     // Twenty poll intervals in which nothing may happen.
     for _ in 0..100 {
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            asked.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), asked.raw(&["result"]));
         sleep(Duration::from_millis(10)).await;
     }
-    client
-        .task_update(&id, json!({"q2": accept(json!({"name": "b"}))}))
-        .await
-        .acknowledged();
+    client.task_update(&id, json!({"q2": accept(json!({"name": "b"}))})).await.acknowledged();
     assert_eq!(client.wait_end(&id).await.task_text(), "a,b");
 }
 
@@ -195,21 +157,15 @@ async fn a_cancel_wins_over_an_answer() {
     let server = bed().start();
     let client = server.client();
     for _ in 0..50 {
-        let id = client
-            .create("ask_many", json!({"n": 2, "parallel": false}))
-            .await;
+        let id = client.create("ask_many", json!({"n": 2, "parallel": false})).await;
         client.wait_questions(&id, &["q1"]).await;
         let answer = json!({"q1": accept(json!({"name": "a"}))});
-        let (answered, cancelled) =
-            tokio::join!(client.task_update(&id, answer), client.task_cancel(&id));
+        let (answered, cancelled) = tokio::join!(client.task_update(&id, answer), client.task_cancel(&id));
         answered.acknowledged();
         cancelled.acknowledged();
         let read = client.task_get(&id).await;
         assert_eq!(read.task_status(), "cancelled");
-        assert_eq!(
-            client.task_get(&id).await.raw(&["result"]),
-            read.raw(&["result"])
-        );
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), read.raw(&["result"]));
     }
     client.wait_runs(0).await;
 }

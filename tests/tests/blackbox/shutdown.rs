@@ -26,11 +26,7 @@ async fn a_run_that_ends_within_the_drain_is_let_to() {
     let start = Instant::now();
     let id = client.create("slow", json!({"ms": 2000})).await;
     server.terminate(SLACK).await;
-    assert!(
-        start.elapsed() >= Duration::from_millis(2000),
-        "went after {:?}, with a run of 2 s",
-        start.elapsed()
-    );
+    assert!(start.elapsed() >= Duration::from_millis(2000), "went after {:?}, with a run of 2 s", start.elapsed());
     if server.store().is_durable() {
         let server = server.restart().await;
         assert_eq!(server.client().task_get(&id).await.task_text(), "done");
@@ -43,9 +39,7 @@ async fn a_run_that_takes_longer_is_ended_with_the_drain() {
     let client = server.client();
     let working = client.create("slow", json!({"ms": 120_000})).await;
     let asking = client.create("ask", json!({"message": "?"})).await;
-    client
-        .create("block", json!({"ms": 120_000, "poll": true}))
-        .await;
+    client.create("block", json!({"ms": 120_000, "poll": true})).await;
     client.wait_questions(&asking, &["ask"]).await;
     server.terminate(SLACK).await;
     if server.store().is_durable() {
@@ -65,9 +59,6 @@ async fn a_run_that_takes_longer_is_ended_with_the_drain() {
 #[tokio::test]
 async fn a_run_that_cannot_be_stopped_does_not_keep_the_server() {
     let mut server = bed().setting("server.shutdown_ms", 500).start();
-    server
-        .client()
-        .create("block", json!({"ms": 120_000, "poll": false}))
-        .await;
+    server.client().create("block", json!({"ms": 120_000, "poll": false})).await;
     server.terminate(SLACK).await;
 }

@@ -11,31 +11,13 @@ async fn odd_values_come_back_byte_for_byte() {
     let id = client.create("nul", json!({})).await;
     let ended = client.wait_status(&id, "completed").await;
     let structured = ended.raw(&["result", "result", "structuredContent"]);
-    assert!(
-        has_lone_surrogate(structured),
-        "an escaped lone surrogate: {structured}"
-    );
-    assert!(
-        structured.contains("1e300"),
-        "1e300 as it was written: {structured}"
-    );
-    let digits = structured
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::len)
-        .max();
-    assert_eq!(
-        digits,
-        Some(30),
-        "a 30-digit integer, every digit of it: {structured}"
-    );
-    let text = ended.result()["result"]["content"][0]["text"]
-        .as_str()
-        .unwrap();
+    assert!(has_lone_surrogate(structured), "an escaped lone surrogate: {structured}");
+    assert!(structured.contains("1e300"), "1e300 as it was written: {structured}");
+    let digits = structured.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+    assert_eq!(digits, Some(30), "a 30-digit integer, every digit of it: {structured}");
+    let text = ended.result()["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains('\0'), "U+0000 in {text:?}");
-    assert_eq!(
-        client.task_get(&id).await.raw(&["result"]),
-        ended.raw(&["result"])
-    );
+    assert_eq!(client.task_get(&id).await.raw(&["result"]), ended.raw(&["result"]));
 }
 
 #[tokio::test]
@@ -52,32 +34,12 @@ async fn a_large_result_comes_back_whole() {
 async fn text_of_any_script_survives_the_way_in_and_out() {
     let server = bed().start();
     let client = server.client();
-    for name in [
-        "Ada",
-        "Åsa Ö",
-        "東京",
-        "a\"b\\c\n\t",
-        "\u{0}",
-        "👩‍🚀",
-        "\u{2028}\u{FEFF}",
-    ] {
+    for name in ["Ada", "Åsa Ö", "東京", "a\"b\\c\n\t", "\u{0}", "👩‍🚀", "\u{2028}\u{FEFF}"] {
         let id = client.create("ask", json!({"message": name})).await;
         let asked = client.wait_questions(&id, &["ask"]).await;
-        assert_eq!(
-            asked.result()["inputRequests"]["ask"]["params"]["message"],
-            name
-        );
-        client
-            .task_update(
-                &id,
-                json!({"ask": {"action": "accept", "content": {"name": name}}}),
-            )
-            .await
-            .acknowledged();
-        assert_eq!(
-            client.wait_end(&id).await.task_text(),
-            format!("hello {name}")
-        );
+        assert_eq!(asked.result()["inputRequests"]["ask"]["params"]["message"], name);
+        client.task_update(&id, json!({"ask": {"action": "accept", "content": {"name": name}}})).await.acknowledged();
+        assert_eq!(client.wait_end(&id).await.task_text(), format!("hello {name}"));
     }
 }
 

@@ -11,12 +11,7 @@ async fn then_a_good_one(server: &Server, request: Prepared) -> Response {
     let mut connection = Connection::open(server.http()).await;
     let reply = connection.exchange(&request.to_http()).await;
     let good = connection.exchange(&get(&server.client()).to_http()).await;
-    assert_eq!(
-        (good.status, &good.message()["error"]["code"]),
-        (200, &json!(-32602)),
-        "{}",
-        good.text()
-    );
+    assert_eq!((good.status, &good.message()["error"]["code"]), (200, &json!(-32602)), "{}", good.text());
     reply
 }
 
@@ -27,33 +22,15 @@ fn get(client: &Client) -> Prepared {
 #[tokio::test]
 async fn what_is_no_json_is_a_parse_error_without_an_id() {
     let server = bed().start();
-    let utf8 = get(&server.client())
-        .body
-        .to_string()
-        .replace(NEVER, "?")
-        .into_bytes();
-    let bad_utf8: Vec<u8> = utf8
-        .iter()
-        .map(|b| if *b == b'?' { 0xFF } else { *b })
-        .collect();
-    for bytes in [
-        b"{".to_vec(),
-        b"".to_vec(),
-        b"  ".to_vec(),
-        b"nul".to_vec(),
-        b"{} {}".to_vec(),
-        b"{'a':1}".to_vec(),
-        bad_utf8,
-    ] {
+    let utf8 = get(&server.client()).body.to_string().replace(NEVER, "?").into_bytes();
+    let bad_utf8: Vec<u8> = utf8.iter().map(|b| if *b == b'?' { 0xFF } else { *b }).collect();
+    for bytes in
+        [b"{".to_vec(), b"".to_vec(), b"  ".to_vec(), b"nul".to_vec(), b"{} {}".to_vec(), b"{'a':1}".to_vec(), bad_utf8]
+    {
         let reply = then_a_good_one(&server, get(&server.client()).bytes(bytes.clone())).await;
         let message = reply.message();
         let shown = String::from_utf8_lossy(&bytes).into_owned();
-        assert_eq!(
-            (reply.status, &message["error"]["code"]),
-            (400, &json!(-32700)),
-            "{shown}: {}",
-            reply.text()
-        );
+        assert_eq!((reply.status, &message["error"]["code"]), (400, &json!(-32700)), "{shown}: {}", reply.text());
         assert!(message.get("id").is_none(), "{shown}: {message}");
     }
 }
@@ -68,17 +45,8 @@ async fn what_is_no_request_is_an_invalid_request() {
         request[field] = value;
         request
     };
-    let mut bodies = vec![
-        json!(null),
-        json!([]),
-        json!([request]),
-        json!(7),
-        json!("x"),
-        json!({}),
-    ];
-    bodies.extend(
-        [json!(null), json!(1.5), json!(true), json!({}), json!([])].map(|id| with("id", id)),
-    );
+    let mut bodies = vec![json!(null), json!([]), json!([request]), json!(7), json!("x"), json!({})];
+    bodies.extend([json!(null), json!(1.5), json!(true), json!({}), json!([])].map(|id| with("id", id)));
     bodies.extend([
         with("jsonrpc", json!("1.0")),
         with("jsonrpc", json!(2)),
@@ -90,16 +58,8 @@ async fn what_is_no_request_is_an_invalid_request() {
     for body in bodies {
         let reply = then_a_good_one(&server, get(&client).bytes(body.to_string())).await;
         let message = reply.message();
-        assert_eq!(
-            (reply.status, &message["error"]["code"]),
-            (400, &json!(-32600)),
-            "{body}: {}",
-            reply.text()
-        );
-        assert!(
-            message.get("id").is_none_or(|id| id == 41),
-            "an id that was read, or none: {message}"
-        );
+        assert_eq!((reply.status, &message["error"]["code"]), (400, &json!(-32600)), "{body}: {}", reply.text());
+        assert!(message.get("id").is_none_or(|id| id == 41), "an id that was read, or none: {message}");
     }
 }
 
@@ -112,11 +72,7 @@ async fn params_that_are_no_object_are_refused() {
         request.body["params"] = params.clone();
         let reply = then_a_good_one(&server, request).await;
         let code = reply.message()["error"]["code"].as_i64();
-        assert!(
-            reply.status == 400 && matches!(code, Some(-32600 | -32602)),
-            "{params}: {}",
-            reply.text()
-        );
+        assert!(reply.status == 400 && matches!(code, Some(-32600 | -32602)), "{params}: {}", reply.text());
     }
 }
 
@@ -124,18 +80,10 @@ async fn params_that_are_no_object_are_refused() {
 async fn a_byte_order_mark_is_refused_or_skipped_and_harms_nothing() {
     let server = bed().start();
     let client = server.client();
-    let bytes = [
-        b"\xEF\xBB\xBF".to_vec(),
-        get(&client).body.to_string().into_bytes(),
-    ]
-    .concat();
+    let bytes = [b"\xEF\xBB\xBF".to_vec(), get(&client).body.to_string().into_bytes()].concat();
     let reply = then_a_good_one(&server, get(&client).bytes(bytes)).await;
     let answer = (reply.status, reply.message()["error"]["code"].as_i64());
-    assert!(
-        matches!(answer, (400, Some(-32700)) | (200, Some(-32602))),
-        "{}",
-        reply.text()
-    );
+    assert!(matches!(answer, (400, Some(-32700)) | (200, Some(-32602))), "{}", reply.text());
 }
 
 #[tokio::test]
@@ -147,11 +95,7 @@ async fn task_methods_without_a_task_id_are_refused() {
             let request = client.prepare(method, json!({"taskId": task_id, "inputResponses": {}}));
             let reply = request.header("mcp-name", "x").send().await;
             let code = reply.error()["code"].as_i64();
-            assert!(
-                matches!(code, Some(-32602 | -32020)),
-                "{method} {task_id}: {}",
-                reply.body
-            );
+            assert!(matches!(code, Some(-32602 | -32020)), "{method} {task_id}: {}", reply.body);
         }
     }
 }
@@ -160,11 +104,7 @@ async fn task_methods_without_a_task_id_are_refused() {
 async fn a_notification_is_accepted_in_silence() {
     let server = bed().start();
     let client = server.client();
-    for method in [
-        "notifications/cancelled",
-        "notifications/initialized",
-        "notifications/unheard_of",
-    ] {
+    for method in ["notifications/cancelled", "notifications/initialized", "notifications/unheard_of"] {
         let mut request = client.prepare(method, json!({"requestId": 1}));
         request.body.as_object_mut().unwrap().remove("id");
         let reply = then_a_good_one(&server, request).await;
@@ -186,42 +126,21 @@ async fn other_http_methods_are_not_for_the_modern_era() {
 async fn foreign_origins_and_hosts_are_refused() {
     let server = bed().start();
     let client = server.client();
-    for origin in [
-        "http://evil.example",
-        "null",
-        "http://localhost.evil.example",
-        "x",
-    ] {
+    for origin in ["http://evil.example", "null", "http://localhost.evil.example", "x"] {
         let reply = then_a_good_one(&server, get(&client).header("origin", origin)).await;
         assert_eq!(reply.status, 403, "{origin}: {}", reply.text());
         assert!(reply.message().get("id").is_none());
     }
     let own = format!("host: {}", server.http());
     let http = String::from_utf8(get(&client).to_http()).unwrap();
-    for host in [
-        "host: evil.example",
-        "host: evil.example:80",
-        "host: 127.0.0.1.evil.example",
-    ] {
+    for host in ["host: evil.example", "host: evil.example:80", "host: 127.0.0.1.evil.example"] {
         let mut connection = Connection::open(server.http()).await;
-        let reply = connection
-            .exchange(http.replace(&own, host).as_bytes())
-            .await;
+        let reply = connection.exchange(http.replace(&own, host).as_bytes()).await;
         assert_eq!(reply.status, 403, "{host}: {}", reply.text());
     }
-    for host in [
-        format!("host: localhost:{}", server.http().port()),
-        own.clone(),
-    ] {
+    for host in [format!("host: localhost:{}", server.http().port()), own.clone()] {
         let mut connection = Connection::open(server.http()).await;
-        assert_eq!(
-            connection
-                .exchange(http.replace(&own, &host).as_bytes())
-                .await
-                .status,
-            200,
-            "{host}"
-        );
+        assert_eq!(connection.exchange(http.replace(&own, &host).as_bytes()).await.status, 200, "{host}");
     }
 }
 
@@ -239,15 +158,7 @@ async fn a_body_over_the_limit_is_refused() {
 async fn another_content_type_is_refused() {
     let server = bed().start();
     let client = server.client();
-    let reply = get(&client)
-        .header("content-type", "text/plain")
-        .unjudged()
-        .send()
-        .await;
+    let reply = get(&client).header("content-type", "text/plain").unjudged().send().await;
     assert_eq!(reply.status, 415, "{}", reply.body);
-    get(&client)
-        .header("content-type", "application/json; charset=utf-8")
-        .send()
-        .await
-        .refused(200, -32602);
+    get(&client).header("content-type", "application/json; charset=utf-8").send().await.refused(200, -32602);
 }
