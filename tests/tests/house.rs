@@ -124,6 +124,11 @@ fn the_scan_finds_foreign_words_in_code_only() {
     assert!(found("// std::time is no use\n/// `tokio` neither\n//! std::io").is_empty());
     assert!(found("fn f() {}\n#[cfg(test)]\nmod tests { use std::thread; }").is_empty());
     assert!(found("let a = \"std::time\";").is_empty());
+    assert!(found("let a = r#\"say \"std::time\" twice\"#;").is_empty());
+    assert_eq!(
+        found("let a = r#\"\"\"#; std::time; let b = '\"'; let c = '\\\"'; tokio; let d = \"\\\"\"; rand::x"),
+        ["std::time", "rand::", "tokio"]
+    );
 }
 
 fn foreign_words(code: &str) -> Vec<&'static str> {
@@ -132,32 +137,34 @@ fn foreign_words(code: &str) -> Vec<&'static str> {
 
 /// The source without comments, texts and the tests at its end.
 fn code_of(source: &str) -> String {
-    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut rest = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut code = String::new();
-    let mut rest = source.chars().peekable();
-    while let Some(c) = rest.next() {
-        match (c, rest.peek()) {
-            ('/', Some('/')) => {
-                rest.by_ref().find(|c| *c == '\n');
-                code.push('\n');
-            }
-            ('/', Some('*')) => {
-                let mut before = ' ';
-                rest.by_ref().find(|c| std::mem::replace(&mut before, *c) == '*' && *c == '/');
-            }
-            ('"', _) => {
-                let mut escaped = false;
-                rest.by_ref().find(|c| {
-                    let end = *c == '"' && !escaped;
-                    escaped = *c == '\\' && !escaped;
-                    end
-                });
-            }
-            ('\'', Some('"')) => {
-                rest.next();
-            }
-            _ => code.push(c),
-        }
+    while let Some(c) = rest.chars().next() {
+        let word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let hashes = rest.strip_prefix('r').map_or(0, |rest| rest.len() - rest.trim_start_matches('#').len());
+        let raw = !word && rest.strip_prefix('r').is_some_and(|rest| rest[hashes..].starts_with('"'));
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n')
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map(|at| at + 2)
+        } else if raw {
+            let close = format!("\"{}", "#".repeat(hashes));
+            rest[hashes + 2..].find(&close).map(|at| hashes + 2 + at + close.len())
+        } else if c == '"' {
+            let mut escaped = false;
+            let close = rest[1..].find(|c| {
+                let end = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                end
+            });
+            close.map(|at| at + 2)
+        } else if rest.starts_with("'\"'") || rest.starts_with("'\\\"'") {
+            rest[1..].find('\'').map(|at| at + 2)
+        } else {
+            code.push(c);
+            Some(c.len_utf8())
+        };
+        rest = &rest[skipped.unwrap_or(rest.len())..];
     }
     code
 }

@@ -342,7 +342,6 @@ fn first_line(stdout: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 

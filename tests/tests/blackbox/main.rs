@@ -1,4 +1,6 @@
 //! Black-box tests: real HTTP to a real process. One binary, for linking costs; one module per topic.
+//! `TOKKURI_TEST_STORE=sqlite` runs all of them on that store (memory without it), `TOKKURI_TESTBED=PATH` against another
+//! build of the test bed.
 //!
 //! Names like H05 are those of the table of hard inputs: what went wrong in systems like this one.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
