@@ -1,1 +1,3 @@
-//! x
+//! MCP tools as tasks.
+
+pub mod config;
