@@ -69,10 +69,18 @@ fn auth(draft: &mut Draft) -> Result<Option<AuthConfig>, ConfigError> {
     };
     let auth = std::mem::take(&mut draft.auth);
     let Some(issuer) = auth.issuer else {
-        return Err(missing(draft, &stated, "[auth] needs issuer: the iss of accepted tokens"));
+        return Err(missing(
+            draft,
+            &stated,
+            "[auth] needs issuer: the iss of accepted tokens",
+        ));
     };
     if auth.audience.is_empty() {
-        return Err(missing(draft, &stated, "[auth] needs audience: this server's canonical URI"));
+        return Err(missing(
+            draft,
+            &stated,
+            "[auth] needs audience: this server's canonical URI",
+        ));
     }
     let keys = match (auth.jwks, auth.hs256_secret) {
         (Some(jwks), None) => TokenKeys::Jwks(jwks),
@@ -115,7 +123,10 @@ fn finish_upstream(origin: &Origin, draft: UpstreamDraft) -> Result<UpstreamConf
         (Some(url), None) => Reach::Url(url),
         (None, Some(command)) => Reach::Command(command),
         (None, None) => {
-            return Err(inconsistent(origin, format!("upstream {name:?} needs url or command")));
+            return Err(inconsistent(
+                origin,
+                format!("upstream {name:?} needs url or command"),
+            ));
         }
         (Some(_), Some(_)) => {
             let message = format!("upstream {name:?} has url and command: leave one out");

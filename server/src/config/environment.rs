@@ -51,7 +51,9 @@ pub(super) fn read(
             },
             expected,
         })?;
-        draft.stated.insert(format!("{}.{key}", section.name), origin);
+        draft
+            .stated
+            .insert(format!("{}.{key}", section.name), origin);
     }
     Ok(())
 }

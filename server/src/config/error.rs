@@ -29,9 +29,7 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error(
-        "{file}: cannot be read ({source}); give --config the path of a readable TOML file"
-    )]
+    #[error("{file}: cannot be read ({source}); give --config the path of a readable TOML file")]
     Unreadable {
         /// The file's name as it was given.
         file: String,

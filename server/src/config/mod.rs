@@ -28,6 +28,7 @@ mod check;
 mod environment;
 mod error;
 mod file;
+pub(crate) mod flag;
 mod raw;
 mod sections;
 mod settings;

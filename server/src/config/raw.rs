@@ -90,7 +90,10 @@ impl Raw<'_> {
         match known {
             Some((_, value)) => Ok(*value),
             None => {
-                let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+                let words: Vec<_> = words
+                    .iter()
+                    .map(|(word, _)| format!("\"{word}\""))
+                    .collect();
                 Err(words.join(" or "))
             }
         }
@@ -193,8 +196,10 @@ const ADDRESS: &str = "IP:PORT, such as \"127.0.0.1:8080\"";
 ///
 /// # Errors
 /// The words for what would be right.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
     numeric
         .as_deref()
         .unwrap_or(text)
@@ -209,7 +214,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// The words for what would be right.
-pub(crate) fn listener(text: &str) -> Result<Listener, String> {
+pub(super) fn listener(text: &str) -> Result<Listener, String> {
     match text {
         "off" => Ok(Listener::Off),
         _ => match address(text) {
@@ -223,7 +228,7 @@ pub(crate) fn listener(text: &str) -> Result<Listener, String> {
 ///
 /// # Errors
 /// The words for what would be right.
-pub(crate) fn node_name(text: &str) -> Result<String, String> {
+pub(super) fn node_name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     match (1..=64).contains(&text.len()) && text.chars().all(good) {
         true => Ok(text.to_owned()),

@@ -68,46 +68,62 @@ pub(super) const SECTIONS: &[Section] = &[
             open("node", |d, v| {
                 node_name(&v.any_text("a name")?).map(|x| d.config.server.node = Some(x))
             }),
-            open("name", |d, v| v.text("a name").map(|x| d.config.server.name = x)),
+            open("name", |d, v| {
+                v.text("a name").map(|x| d.config.server.name = x)
+            }),
             open("instructions", |d, v| {
-                v.any_text("a text").map(|x| d.config.server.instructions = Some(x))
+                v.any_text("a text")
+                    .map(|x| d.config.server.instructions = Some(x))
             }),
             open("allowed_hosts", |d, v| {
-                let hosts = "a list of host names with or without port, such as [\"mcp.example.com\"]";
-                v.list(hosts, is_host).map(|x| d.config.server.allowed_hosts = x)
+                let hosts =
+                    "a list of host names with or without port, such as [\"mcp.example.com\"]";
+                v.list(hosts, is_host)
+                    .map(|x| d.config.server.allowed_hosts = x)
             }),
             open("allowed_origins", |d, v| {
                 let origins = "a list of origins, such as [\"https://app.example.com\"]";
-                v.list(origins, is_origin).map(|x| d.config.server.allowed_origins = x)
+                v.list(origins, is_origin)
+                    .map(|x| d.config.server.allowed_origins = x)
             }),
             open("max_body_bytes", |d, v| {
-                v.size(1024..=GIB, BYTES).map(|x| d.config.server.max_body_bytes = x)
+                v.size(1024..=GIB, BYTES)
+                    .map(|x| d.config.server.max_body_bytes = x)
             }),
             open("request_timeout_ms", |d, v| {
-                v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.request_timeout_ms = x)
+                v.integer(1..=HOUR_MS, MS)
+                    .map(|x| d.config.server.request_timeout_ms = x)
             }),
             open("shutdown_ms", |d, v| {
-                v.integer(0..=HOUR_MS, MS).map(|x| d.config.server.shutdown_ms = x)
+                v.integer(0..=HOUR_MS, MS)
+                    .map(|x| d.config.server.shutdown_ms = x)
             }),
             secret("state_secret", |d, v| {
                 v.secret(16).map(|x| d.config.server.state_secret = Some(x))
             }),
             open("state_ttl_ms", |d, v| {
-                v.integer(1..=24 * HOUR_MS, MS).map(|x| d.config.server.state_ttl_ms = x)
+                v.integer(1..=24 * HOUR_MS, MS)
+                    .map(|x| d.config.server.state_ttl_ms = x)
             }),
         ],
     },
     Section {
         name: "tls",
         settings: &[
-            open("cert", |d, v| v.path("a PEM file").map(|x| d.tls.cert = Some(x))),
-            open("key", |d, v| v.path("a PEM file").map(|x| d.tls.key = Some(x))),
+            open("cert", |d, v| {
+                v.path("a PEM file").map(|x| d.tls.cert = Some(x))
+            }),
+            open("key", |d, v| {
+                v.path("a PEM file").map(|x| d.tls.key = Some(x))
+            }),
         ],
     },
     Section {
         name: "grpc",
         settings: &[
-            open("listen", |d, v| v.listener().map(|x| d.config.grpc.listen = x)),
+            open("listen", |d, v| {
+                v.listener().map(|x| d.config.grpc.listen = x)
+            }),
             open("advertise", |d, v| {
                 let expected = "HOST:PORT at which other nodes reach this one";
                 let text = v.text(expected)?;
@@ -117,25 +133,38 @@ pub(super) const SECTIONS: &[Section] = &[
                 }
                 Ok(())
             }),
-            secret("token", |d, v| v.secret(1).map(|x| d.config.grpc.token = Some(x))),
-            open("cert", |d, v| v.path("a PEM file").map(|x| d.grpc_tls.cert = Some(x))),
-            open("key", |d, v| v.path("a PEM file").map(|x| d.grpc_tls.key = Some(x))),
+            secret("token", |d, v| {
+                v.secret(1).map(|x| d.config.grpc.token = Some(x))
+            }),
+            open("cert", |d, v| {
+                v.path("a PEM file").map(|x| d.grpc_tls.cert = Some(x))
+            }),
+            open("key", |d, v| {
+                v.path("a PEM file").map(|x| d.grpc_tls.key = Some(x))
+            }),
             open("client_ca", |d, v| {
-                v.path("a PEM file").map(|x| d.config.grpc.client_ca = Some(x))
+                v.path("a PEM file")
+                    .map(|x| d.config.grpc.client_ca = Some(x))
             }),
         ],
     },
     Section {
         name: "admin",
         settings: &[
-            open("listen", |d, v| v.listener().map(|x| d.config.admin.listen = x)),
-            secret("token", |d, v| v.secret(1).map(|x| d.config.admin.token = Some(x))),
+            open("listen", |d, v| {
+                v.listener().map(|x| d.config.admin.listen = x)
+            }),
+            secret("token", |d, v| {
+                v.secret(1).map(|x| d.config.admin.token = Some(x))
+            }),
         ],
     },
     Section {
         name: "tasks",
         settings: &[
-            open("enabled", |d, v| v.boolean().map(|x| d.config.tasks.enabled = x)),
+            open("enabled", |d, v| {
+                v.boolean().map(|x| d.config.tasks.enabled = x)
+            }),
             // The URL may hold a password, so a wrong one is not shown either.
             secret("store", |d, v| {
                 let text = v.any_text("memory, sqlite:PATH or postgres://USER@HOST/DATABASE")?;
@@ -147,13 +176,16 @@ pub(super) const SECTIONS: &[Section] = &[
                 Ok(())
             }),
             open("ttl_ms", |d, v| {
-                v.integer(1..=TEN_YEARS_MS, MS).map(|x| d.config.tasks.ttl_ms = x)
+                v.integer(1..=TEN_YEARS_MS, MS)
+                    .map(|x| d.config.tasks.ttl_ms = x)
             }),
             open("keep_ms", |d, v| {
-                v.integer(0..=TEN_YEARS_MS, MS).map(|x| d.config.tasks.keep_ms = x)
+                v.integer(0..=TEN_YEARS_MS, MS)
+                    .map(|x| d.config.tasks.keep_ms = x)
             }),
             open("poll_interval_ms", |d, v| {
-                v.integer(10..=HOUR_MS, MS).map(|x| d.config.tasks.poll_interval_ms = x)
+                v.integer(10..=HOUR_MS, MS)
+                    .map(|x| d.config.tasks.poll_interval_ms = x)
             }),
             open("max_per_principal", |d, v| {
                 d.config.tasks.max_per_principal = match v.as_str() {
@@ -166,16 +198,20 @@ pub(super) const SECTIONS: &[Section] = &[
                 Ok(())
             }),
             open("max_runs", |d, v| {
-                v.size(1..=1_000_000, "runs").map(|x| d.config.tasks.max_runs = x)
+                v.size(1..=1_000_000, "runs")
+                    .map(|x| d.config.tasks.max_runs = x)
             }),
             open("max_result_bytes", |d, v| {
-                v.size(1..=GIB, BYTES).map(|x| d.config.tasks.max_result_bytes = x)
+                v.size(1..=GIB, BYTES)
+                    .map(|x| d.config.tasks.max_result_bytes = x)
             }),
             open("max_questions", |d, v| {
-                v.size(1..=100_000, "questions").map(|x| d.config.tasks.max_questions = x)
+                v.size(1..=100_000, "questions")
+                    .map(|x| d.config.tasks.max_questions = x)
             }),
             open("lease_ms", |d, v| {
-                v.integer(100..=HOUR_MS, MS).map(|x| d.config.tasks.lease_ms = x)
+                v.integer(100..=HOUR_MS, MS)
+                    .map(|x| d.config.tasks.lease_ms = x)
             }),
         ],
     },
@@ -183,7 +219,8 @@ pub(super) const SECTIONS: &[Section] = &[
         name: "auth",
         settings: &[
             open("issuer", |d, v| {
-                v.text("the iss of accepted tokens").map(|x| d.auth.issuer = Some(x))
+                v.text("the iss of accepted tokens")
+                    .map(|x| d.auth.issuer = Some(x))
             }),
             open("audience", |d, v| {
                 let expected = "the aud of accepted tokens, one or a list of them";
@@ -201,8 +238,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 });
                 Ok(())
             }),
-            secret("hs256_secret", |d, v| v.secret(32).map(|x| d.auth.hs256_secret = Some(x))),
-            open("required_scopes", |d, v| scopes(v).map(|x| d.auth.required_scopes = x)),
+            secret("hs256_secret", |d, v| {
+                v.secret(32).map(|x| d.auth.hs256_secret = Some(x))
+            }),
+            open("required_scopes", |d, v| {
+                scopes(v).map(|x| d.auth.required_scopes = x)
+            }),
         ],
     },
     Section {
@@ -211,7 +252,9 @@ pub(super) const SECTIONS: &[Section] = &[
             open("log", |d, v| {
                 let expected = "a level (\"error\", \"warn\", \"info\", \"debug\", \"trace\", \"off\") or directives such as \"info,tokkuri_server=debug\"";
                 let text = v.text(expected)?;
-                match text.parse::<tracing_subscriber::filter::Targets>().is_ok() && !loose_word(&text) {
+                match text.parse::<tracing_subscriber::filter::Targets>().is_ok()
+                    && !loose_word(&text)
+                {
                     true => d.config.telemetry.log = text,
                     false => return Err(expected.to_owned()),
                 }
@@ -225,7 +268,8 @@ pub(super) const SECTIONS: &[Section] = &[
                 v.url().map(|x| d.config.telemetry.otlp_endpoint = Some(x))
             }),
             open("service_name", |d, v| {
-                v.text("a name").map(|x| d.config.telemetry.service_name = x)
+                v.text("a name")
+                    .map(|x| d.config.telemetry.service_name = x)
             }),
         ],
     },
@@ -234,7 +278,9 @@ pub(super) const SECTIONS: &[Section] = &[
 /// The keys of `[[tool]]`.
 pub(super) const TOOL: &[Setting<ToolDraft>] = &[
     open("name", |t, v| tool_name(v).map(|x| t.name = Some(x))),
-    open("description", |t, v| v.any_text("a text").map(|x| t.tool.description = Some(x))),
+    open("description", |t, v| {
+        v.any_text("a text").map(|x| t.tool.description = Some(x))
+    }),
     open("task", |t, v| v.word(TASK_USES).map(|x| t.tool.task = x)),
     open("scopes", |t, v| scopes(v).map(|x| t.tool.scopes = x)),
     open("command", |t, v| command(v).map(|x| t.tool.command = x)),
@@ -248,12 +294,19 @@ pub(super) const TOOL: &[Setting<ToolDraft>] = &[
         Ok(())
     }),
     open("timeout_ms", |t, v| {
-        v.integer(1..=TEN_YEARS_MS, MS).map(|x| t.tool.timeout_ms = Some(x))
+        v.integer(1..=TEN_YEARS_MS, MS)
+            .map(|x| t.tool.timeout_ms = Some(x))
     }),
-    open("on_cancel_ms", |t, v| v.integer(0..=HOUR_MS, MS).map(|x| t.tool.on_cancel_ms = x)),
-    open("ttl_ms", |t, v| v.integer(1..=TEN_YEARS_MS, MS).map(|x| t.tool.ttl_ms = Some(x))),
+    open("on_cancel_ms", |t, v| {
+        v.integer(0..=HOUR_MS, MS).map(|x| t.tool.on_cancel_ms = x)
+    }),
+    open("ttl_ms", |t, v| {
+        v.integer(1..=TEN_YEARS_MS, MS)
+            .map(|x| t.tool.ttl_ms = Some(x))
+    }),
     open("poll_interval_ms", |t, v| {
-        v.integer(10..=HOUR_MS, MS).map(|x| t.tool.poll_interval_ms = Some(x))
+        v.integer(10..=HOUR_MS, MS)
+            .map(|x| t.tool.poll_interval_ms = Some(x))
     }),
 ];
 
@@ -266,7 +319,8 @@ pub(super) const UPSTREAM: &[Setting<UpstreamDraft>] = &[
     open("task", |u, v| v.word(TASK_USES).map(|x| u.task = Some(x))),
     open("scopes", |u, v| scopes(v).map(|x| u.scopes = x)),
     open("token_env", |u, v| {
-        v.text("the name of an environment variable").map(|x| u.token_env = Some(x))
+        v.text("the name of an environment variable")
+            .map(|x| u.token_env = Some(x))
     }),
 ];
 
@@ -299,7 +353,10 @@ fn command(value: &Raw<'_>) -> Result<Vec<String>, Expected> {
 /// RFC 6749 §3.3: printable ASCII without blank, quote and backslash.
 fn scopes(value: &Raw<'_>) -> Result<Vec<String>, Expected> {
     let good = |scope: &str| {
-        filled(scope) && scope.chars().all(|c| c.is_ascii_graphic() && c != '"' && c != '\\')
+        filled(scope)
+            && scope
+                .chars()
+                .all(|c| c.is_ascii_graphic() && c != '"' && c != '\\')
     };
     value.list("a list of scopes, such as [\"files:read\"]", good)
 }
@@ -314,7 +371,10 @@ fn is_host(text: &str) -> bool {
 }
 
 fn is_origin(text: &str) -> bool {
-    is_url(text) && text.split_once("://").is_some_and(|(_, host)| is_host(host))
+    is_url(text)
+        && text
+            .split_once("://")
+            .is_some_and(|(_, host)| is_host(host))
 }
 
 fn port(text: &str) -> bool {
