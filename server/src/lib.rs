@@ -1,3 +1,5 @@
 //! MCP tools as tasks.
 
+pub mod cli;
+pub mod client;
 pub mod config;
