@@ -39,19 +39,13 @@ pub(crate) fn object(json: &str) -> Result<Map<String, Value>, Stop> {
 
 fn one(tool: &Tool, argument: &str) -> Result<(String, Value), String> {
     let Some((key, text)) = argument.split_once('=') else {
-        return Err(format!(
-            "--arg {argument:?} has no value; give key=value or key:=json"
-        ));
+        return Err(format!("--arg {argument:?} has no value; give key=value or key:=json"));
     };
     if let Some(key) = key.strip_suffix(':') {
-        let value = serde_json::from_str(text)
-            .map_err(|error| format!("--arg {key}:={text} is no JSON ({error})"))?;
+        let value = serde_json::from_str(text).map_err(|error| format!("--arg {key}:={text} is no JSON ({error})"))?;
         return Ok((key.to_owned(), value));
     }
-    let properties = tool
-        .input_schema
-        .get("properties")
-        .and_then(Value::as_object);
+    let properties = tool.input_schema.get("properties").and_then(Value::as_object);
     let Some(schema) = properties.and_then(|properties| properties.get(key)) else {
         return Err(unknown(tool, key, properties));
     };
@@ -72,27 +66,18 @@ fn one(tool: &Tool, argument: &str) -> Result<(String, Value), String> {
 }
 
 fn unknown(tool: &Tool, key: &str, properties: Option<&Map<String, Value>>) -> String {
-    let names: Vec<&str> = properties
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let advice = match nearest(key, names.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
         None if names.is_empty() => "it takes none".to_owned(),
         None => format!("it takes {}", names.join(", ")),
     };
-    format!(
-        "{} has no argument {key}; {advice} ({key}:=JSON sends it all the same)",
-        tool.name
-    )
+    format!("{} has no argument {key}; {advice} ({key}:=JSON sends it all the same)", tool.name)
 }
 
 /// The JSON types that a schema allows, in the order in which a text is tried as one: the strictest first.
 fn kinds<'s>(root: &'s Map<String, Value>, schema: &'s Value, depth: usize) -> Vec<&'s str> {
-    const ORDER: [&str; 7] = [
-        "null", "boolean", "integer", "number", "array", "object", "string",
-    ];
+    const ORDER: [&str; 7] = ["null", "boolean", "integer", "number", "array", "object", "string"];
     let mut found: Vec<&str> = Vec::new();
     match schema.get("type") {
         Some(Value::String(kind)) => found.push(kind),
@@ -109,28 +94,16 @@ fn kinds<'s>(root: &'s Map<String, Value>, schema: &'s Value, depth: usize) -> V
         let list = schema.get(several).and_then(Value::as_array);
         list.into_iter().flatten().for_each(&mut inner);
     }
-    if let Some(target) = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|at| resolve(root, at))
-    {
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|at| resolve(root, at)) {
         inner(target);
     }
-    for value in schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for value in schema.get("enum").and_then(Value::as_array).into_iter().flatten() {
         found.push(kind_of(value));
     }
     if let Some(value) = schema.get("const") {
         found.push(kind_of(value));
     }
-    let mut kinds: Vec<_> = ORDER
-        .into_iter()
-        .filter(|kind| found.contains(kind))
-        .collect();
+    let mut kinds: Vec<_> = ORDER.into_iter().filter(|kind| found.contains(kind)).collect();
     if kinds.is_empty() {
         kinds.push("string");
     }
@@ -245,32 +218,20 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_is_refused_with_what_would() {
         for (given, needle) in [
-            (
-                vec!["count=many"],
-                "--arg count=many: count is a whole number",
-            ),
+            (vec!["count=many"], "--arg count=many: count is a whole number"),
             (vec!["count=1.5"], "count is a whole number"),
             (vec!["dry=yes"], "dry is true or false"),
             (vec!["list=a"], "list is a list; give it as JSON, list:='…'"),
             (vec!["maybe=x"], "maybe is null or a whole number"),
-            (
-                vec!["cuont=1"],
-                "t has no argument cuont; did you mean count?",
-            ),
-            (
-                vec!["zebra=1"],
-                "t has no argument zebra; it takes any, count,",
-            ),
+            (vec!["cuont=1"], "t has no argument cuont; did you mean count?"),
+            (vec!["zebra=1"], "t has no argument zebra; it takes any, count,"),
             (vec!["count"], "has no value; give key=value or key:=json"),
             (vec!["count:=x"], "--arg count:=x is no JSON"),
             (vec!["count=1", "count=2"], "--arg count is given twice"),
         ] {
             let given: Vec<_> = given.into_iter().map(String::from).collect();
             let line = convert(&tool(), &given).unwrap_err().to_string();
-            assert!(
-                line.contains(needle),
-                "{given:?}\n  said: {line}\n  want: {needle}"
-            );
+            assert!(line.contains(needle), "{given:?}\n  said: {line}\n  want: {needle}");
         }
     }
 
@@ -278,13 +239,7 @@ mod tests {
     fn json_arguments_must_be_an_object() {
         assert_eq!(object("{\"a\":1}").unwrap()["a"], 1);
         for json in ["[1]", "{", "x"] {
-            assert!(
-                object(json)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("give an object such as"),
-                "{json}"
-            );
+            assert!(object(json).unwrap_err().to_string().contains("give an object such as"), "{json}");
         }
     }
 }

@@ -94,11 +94,7 @@ async fn perform(
             Reply::Complete(result) => {
                 show.clear();
                 content::print(out, &result, around.terminal)?;
-                return Ok(if result.is_error {
-                    Exit::Failed
-                } else {
-                    Exit::Ok
-                });
+                return Ok(if result.is_error { Exit::Failed } else { Exit::Ok });
             }
             Reply::Task(task) if args.detach => {
                 show.clear();

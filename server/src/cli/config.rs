@@ -50,23 +50,14 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("t.toml");
         std::fs::write(&file, text)?;
-        run(&ConfigArgs {
-            command: ConfigCommand::Check { file },
-        })
+        run(&ConfigArgs { command: ConfigCommand::Check { file } })
     }
 
     #[test]
     fn a_good_file_is_ok_a_bad_one_is_told_and_one_that_this_build_cannot_keep_is_refused() {
         assert_eq!(check("[tasks]\nttl_ms = 1").unwrap(), Exit::Ok);
         let error = check("[tasks]\nttl = 1").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .ends_with("t.toml:2: there is no setting tasks.ttl; did you mean ttl_ms?")
-        );
-        assert_eq!(
-            check("[tasks]\nstore = 'postgres://h/d'").unwrap(),
-            Exit::Usage
-        );
+        assert!(error.to_string().ends_with("t.toml:2: there is no setting tasks.ttl; did you mean ttl_ms?"));
+        assert_eq!(check("[tasks]\nstore = 'postgres://h/d'").unwrap(), Exit::Usage);
     }
 }

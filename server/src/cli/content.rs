@@ -31,26 +31,18 @@ fn readable(item: &Value) -> String {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     match text("type") {
         Some("text") => text("text").unwrap_or_default().to_owned(),
-        Some(kind @ ("image" | "audio")) => format!(
-            "[{kind} {}, {}]",
-            text("mimeType").unwrap_or("of unknown type"),
-            size(text("data"))
-        ),
-        Some("resource_link") => format!(
-            "[{} <{}>]",
-            text("name").unwrap_or("resource"),
-            text("uri").unwrap_or_default()
-        ),
+        Some(kind @ ("image" | "audio")) => {
+            format!("[{kind} {}, {}]", text("mimeType").unwrap_or("of unknown type"), size(text("data")))
+        }
+        Some("resource_link") => {
+            format!("[{} <{}>]", text("name").unwrap_or("resource"), text("uri").unwrap_or_default())
+        }
         Some("resource") => {
             let resource = item.get("resource").unwrap_or(&Value::Null);
             let field = |key: &str| resource.get(key).and_then(Value::as_str);
             match field("text") {
                 Some(text) => text.to_owned(),
-                None => format!(
-                    "[resource <{}>, {}]",
-                    field("uri").unwrap_or_default(),
-                    size(field("blob"))
-                ),
+                None => format!("[resource <{}>, {}]", field("uri").unwrap_or_default(), size(field("blob"))),
             }
         }
         _ => item.to_string(),

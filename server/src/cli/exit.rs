@@ -49,9 +49,7 @@ impl Exit {
         }
         match error.downcast_ref::<ClientError>() {
             Some(ClientError::BadUrl { .. } | ClientError::BadToken) => Self::Usage,
-            Some(ClientError::Unreachable { .. } | ClientError::BrokenOff { .. }) => {
-                Self::Unreachable
-            }
+            Some(ClientError::Unreachable { .. } | ClientError::BrokenOff { .. }) => Self::Unreachable,
             Some(
                 ClientError::NotMcp { .. }
                 | ClientError::Unauthorized { .. }
@@ -83,10 +81,7 @@ impl Stop {
     /// Ends the command with `exit` and one line that says why.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            message: message.into(),
-        }
+        Self { exit, message: message.into() }
     }
 }
 
@@ -101,22 +96,8 @@ mod tests {
             (anyhow::Error::from(config).context("while starting"), 2),
             (ClientError::BadToken.into(), 2),
             (Stop::new(Exit::Unanswered, "x").into(), 5),
-            (
-                ClientError::Unreachable {
-                    url: String::new(),
-                    reason: String::new(),
-                }
-                .into(),
-                3,
-            ),
-            (
-                ClientError::NotMcp {
-                    url: String::new(),
-                    status: 404,
-                }
-                .into(),
-                4,
-            ),
+            (ClientError::Unreachable { url: String::new(), reason: String::new() }.into(), 3),
+            (ClientError::NotMcp { url: String::new(), status: 404 }.into(), 4),
             (anyhow::anyhow!("x"), 1),
         ] {
             assert_eq!(Exit::of(&error).code(), code, "{error:#}");

@@ -81,10 +81,7 @@ impl Follow<'_> {
             }
             if task.status.is_terminal() {
                 self.show.clear();
-                return Ok(Ended::Task {
-                    task: Box::new(task),
-                    cancelled_here,
-                });
+                return Ok(Ended::Task { task: Box::new(task), cancelled_here });
             }
             let fresh: BTreeMap<String, Question> = task
                 .questions
@@ -107,8 +104,7 @@ impl Follow<'_> {
                 if cancelled_here || self.on_interrupt == OnInterrupt::Leave {
                     return Ok(Ended::Left);
                 }
-                self.show
-                    .line("cancelling (Ctrl-C again leaves without waiting) …");
+                self.show.line("cancelling (Ctrl-C again leaves without waiting) …");
                 match first(self.interrupts, self.client.cancel(&task.id)).await {
                     Step::Done(acknowledged) => acknowledged?,
                     Step::Interrupted => return Ok(Ended::Left),
@@ -135,16 +131,11 @@ impl Follow<'_> {
         }
     }
 
-    async fn questions(
-        &mut self,
-        id: &str,
-        fresh: &BTreeMap<String, Question>,
-    ) -> anyhow::Result<Step<()>> {
+    async fn questions(&mut self, id: &str, fresh: &BTreeMap<String, Question>) -> anyhow::Result<Step<()>> {
         let elsewhere = format!("tokkuri task answer {id} KEY{}", self.url_flag);
         if self.answerer == Answerer::Nobody && !self.must_answer {
             for (key, question) in fresh {
-                self.show
-                    .line(&format!("{key:?} is asked: {}", message(question)));
+                self.show.line(&format!("{key:?} is asked: {}", message(question)));
                 let how = elsewhere.replace("KEY", &format!("{key} accept --json '{{…}}'"));
                 self.show.line(&format!("  answer: {how}"));
             }
@@ -165,19 +156,12 @@ impl Follow<'_> {
 pub(crate) fn finish(out: &mut dyn Write, ended: Ended, terminal: bool) -> anyhow::Result<Exit> {
     let (task, cancelled_here) = match ended {
         Ended::Left => return Ok(Exit::Interrupted),
-        Ended::Task {
-            task,
-            cancelled_here,
-        } => (task, cancelled_here),
+        Ended::Task { task, cancelled_here } => (task, cancelled_here),
     };
     match (task.status, task.result, task.error) {
         (TaskStatus::Completed, Some(result), _) => {
             content::print(out, &result, terminal)?;
-            Ok(if result.is_error {
-                Exit::Failed
-            } else {
-                Exit::Ok
-            })
+            Ok(if result.is_error { Exit::Failed } else { Exit::Ok })
         }
         (TaskStatus::Failed, _, Some(error)) => {
             let line = format!("the task failed: {} (code {})", error.message, error.code);
@@ -187,15 +171,10 @@ pub(crate) fn finish(out: &mut dyn Write, ended: Ended, terminal: bool) -> anyho
             eprintln!("cancelled");
             Ok(Exit::Interrupted)
         }
-        (TaskStatus::Cancelled, _, _) => {
-            Err(Stop::new(Exit::Failed, "the task was cancelled by someone else").into())
-        }
+        (TaskStatus::Cancelled, _, _) => Err(Stop::new(Exit::Failed, "the task was cancelled by someone else").into()),
         (status, _, _) => Err(ClientError::Unexpected {
             method: "tasks/get",
-            what: format!(
-                "a task that is {} without what belongs to it",
-                status.as_str()
-            ),
+            what: format!("a task that is {} without what belongs to it", status.as_str()),
         }
         .into()),
     }
@@ -235,8 +214,6 @@ async fn first<T>(interrupts: &mut Interrupts, work: impl Future<Output = T>) ->
 }
 
 fn longer(pause: Duration, task: &Task) -> Duration {
-    let suggested = task
-        .poll_interval_ms
-        .map_or(USUAL_PAUSE, Duration::from_millis);
+    let suggested = task.poll_interval_ms.map_or(USUAL_PAUSE, Duration::from_millis);
     (pause * 3 / 2).min(suggested.max(FIRST_PAUSE))
 }

@@ -155,9 +155,7 @@ impl Field {
         .into_iter()
         .filter_map(|(key, words)| {
             let bound = self.schema.get(key)?;
-            let bound = bound
-                .as_str()
-                .map_or_else(|| bound.to_string(), str::to_owned);
+            let bound = bound.as_str().map_or_else(|| bound.to_string(), str::to_owned);
             Some(format!("{words}{bound}"))
         })
         .collect()
@@ -170,31 +168,20 @@ impl Field {
             .build(&self.schema)
             // A schema that is none cannot object; the server still will.
             .ok()?;
-        validator
-            .validate(value)
-            .err()
-            .map(|error| error.to_string())
+        validator.validate(value).err().map(|error| error.to_string())
     }
 
     fn example(&self) -> Value {
         match (self.default(), &self.kind) {
             (Some(default), _) => default.clone(),
             (None, Kind::Text) => json!("…"),
-            (None, Kind::Integer | Kind::Number) => {
-                self.schema.get("minimum").cloned().unwrap_or(json!(0))
-            }
+            (None, Kind::Integer | Kind::Number) => self.schema.get("minimum").cloned().unwrap_or(json!(0)),
             (None, Kind::Boolean) => json!(true),
             (None, Kind::One(choices)) => {
                 json!(choices.first().map_or("…", |choice| &choice.value))
             }
             (None, Kind::Many(choices)) => {
-                json!(
-                    choices
-                        .iter()
-                        .take(1)
-                        .map(|choice| &choice.value)
-                        .collect::<Vec<_>>()
-                )
+                json!(choices.iter().take(1).map(|choice| &choice.value).collect::<Vec<_>>())
             }
         }
     }
@@ -220,16 +207,11 @@ impl Kind {
             Self::Text => Ok(json!(line)),
             Self::Integer => {
                 let number: Option<i64> = line.parse().ok();
-                number
-                    .map(Value::from)
-                    .ok_or_else(|| format!("{line:?} is no whole number"))
+                number.map(Value::from).ok_or_else(|| format!("{line:?} is no whole number"))
             }
             Self::Number => {
-                let number: Option<f64> =
-                    line.parse().ok().filter(|number: &f64| number.is_finite());
-                number
-                    .map(Value::from)
-                    .ok_or_else(|| format!("{line:?} is no number"))
+                let number: Option<f64> = line.parse().ok().filter(|number: &f64| number.is_finite());
+                number.map(Value::from).ok_or_else(|| format!("{line:?} is no number"))
             }
             Self::Boolean => match line.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "true" => Ok(json!(true)),
@@ -238,10 +220,7 @@ impl Kind {
             },
             Self::One(choices) => choose(choices, line).map(Value::from),
             Self::Many(choices) => {
-                let items = line
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|item| !item.is_empty());
+                let items = line.split(',').map(str::trim).filter(|item| !item.is_empty());
                 items
                     .map(|item| match choices.is_empty() {
                         true => Ok(item.to_owned()),
@@ -276,48 +255,29 @@ fn choices(schema: &Value) -> Option<Vec<Choice>> {
             .map(|(at, value)| {
                 let value = text(value)?;
                 let title = titles.and_then(|titles| titles.get(at)).and_then(text);
-                Some(Choice {
-                    title: title.unwrap_or_else(|| value.clone()),
-                    value,
-                })
+                Some(Choice { title: title.unwrap_or_else(|| value.clone()), value })
             })
             .collect();
     }
-    let titled = schema
-        .get("oneOf")
-        .or_else(|| schema.get("anyOf"))?
-        .as_array()?;
+    let titled = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
     titled
         .iter()
         .map(|item| {
             let value = item.get("const").and_then(text)?;
             let title = item.get("title").and_then(text);
-            Some(Choice {
-                title: title.unwrap_or_else(|| value.clone()),
-                value,
-            })
+            Some(Choice { title: title.unwrap_or_else(|| value.clone()), value })
         })
         .collect()
 }
 
 /// A value by itself, by its title, or by its number.
 fn choose(choices: &[Choice], typed: &str) -> Result<String, String> {
-    let named = choices
-        .iter()
-        .find(|choice| choice.value == typed || choice.title == typed);
-    let number = typed
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_sub(1));
+    let named = choices.iter().find(|choice| choice.value == typed || choice.title == typed);
+    let number = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     named
         .or_else(|| choices.get(number?))
         .map(|choice| choice.value.clone())
-        .ok_or_else(|| {
-            format!(
-                "type a number from 1 to {}, or one of the values",
-                choices.len()
-            )
-        })
+        .ok_or_else(|| format!("type a number from 1 to {}, or one of the values", choices.len()))
 }
 
 #[cfg(test)]

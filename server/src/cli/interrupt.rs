@@ -10,9 +10,7 @@ impl Interrupts {
     /// Takes Ctrl-C over from the system, which would end the process.
     pub(crate) fn listen() -> Self {
         let (heard, hear) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() && heard.send(()).is_ok() {}
-        });
+        tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && heard.send(()).is_ok() {} });
         Self(hear)
     }
 

@@ -92,11 +92,7 @@ impl Endpoint {
 
     fn client(&self) -> Result<Client, ClientError> {
         let variable = std::env::var("TOKKURI_TOKEN").ok();
-        let token = self
-            .token
-            .clone()
-            .or(variable)
-            .filter(|token| !token.is_empty());
+        let token = self.token.clone().or(variable).filter(|token| !token.is_empty());
         Client::new(&self.url, token.as_deref())
     }
 
@@ -146,12 +142,7 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Task(args) => task::run(args).await,
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Cli::command(),
-                "tokkuri",
-                &mut std::io::stdout().lock(),
-            );
+            clap_complete::generate(shell, &mut Cli::command(), "tokkuri", &mut std::io::stdout().lock());
             Ok(Exit::Ok)
         }
     }

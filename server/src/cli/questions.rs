@@ -48,10 +48,7 @@ impl Answerer {
     ) -> Result<Map<String, Value>, Stop> {
         for (key, question) in questions {
             if question.method != "elicitation/create" {
-                let line = format!(
-                    "the server asks {key:?} by {}, which this client never declared",
-                    question.method
-                );
+                let line = format!("the server asks {key:?} by {}, which this client never declared", question.method);
                 return Err(Stop::new(Exit::Refused, line));
             }
         }
@@ -72,21 +69,12 @@ impl Answerer {
                     let (mut input, mut output) = (io::stdin().lock(), io::stderr());
                     questions
                         .iter()
-                        .map(|(key, question)| {
-                            Ok((key.clone(), interview(&mut input, &mut output, question)?))
-                        })
+                        .map(|(key, question)| Ok((key.clone(), interview(&mut input, &mut output, question)?)))
                         .collect::<io::Result<Map<_, _>>>()
                 });
-                let answers = asked
-                    .await
-                    .map_err(|error| Stop::new(Exit::Failed, error.to_string()));
+                let answers = asked.await.map_err(|error| Stop::new(Exit::Failed, error.to_string()));
                 show.resume();
-                answers?.map_err(|error| {
-                    Stop::new(
-                        Exit::Failed,
-                        format!("the terminal cannot be read: {error}"),
-                    )
-                })
+                answers?.map_err(|error| Stop::new(Exit::Failed, format!("the terminal cannot be read: {error}")))
             }
         }
     }
@@ -102,15 +90,10 @@ fn unanswered(questions: &BTreeMap<String, Question>, elsewhere: &str) -> Stop {
                 true => String::new(),
                 false => format!(" --json '{}'", form(question).example()),
             };
-            text.push_str(&format!(
-                "  answer: {}\n",
-                elsewhere.replace("KEY", &format!("{key} accept{content}"))
-            ));
+            text.push_str(&format!("  answer: {}\n", elsewhere.replace("KEY", &format!("{key} accept{content}"))));
         }
     }
-    text.push_str(
-        "there is no terminal to answer at; --yes accepts with defaults and declines what has none",
-    );
+    text.push_str("there is no terminal to answer at; --yes accepts with defaults and declines what has none");
     Stop::new(Exit::Unanswered, text)
 }
 
@@ -126,25 +109,13 @@ fn by_default(question: &Question) -> Value {
 }
 
 /// Asks one question at a terminal. The end of input is a dismissal.
-fn interview(
-    input: &mut dyn BufRead,
-    output: &mut dyn Write,
-    question: &Question,
-) -> io::Result<Value> {
+fn interview(input: &mut dyn BufRead, output: &mut dyn Write, question: &Question) -> io::Result<Value> {
     let decline = json!({ "action": "decline" });
     let cancel = json!({ "action": "cancel" });
     writeln!(output, "\n{}", message(question))?;
     if is_url(question) {
-        let url = question
-            .params
-            .get("url")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        writeln!(
-            output,
-            "  Open this address in a browser, if you trust it:\n  {}",
-            printable(url)
-        )?;
+        let url = question.params.get("url").and_then(Value::as_str).unwrap_or_default();
+        writeln!(output, "  Open this address in a browser, if you trust it:\n  {}", printable(url))?;
         return loop {
             match line(input, output, "  accept, decline or cancel:")?.as_deref() {
                 Some("accept" | "a" | "yes" | "y") => break Ok(json!({ "action": "accept" })),
@@ -154,10 +125,7 @@ fn interview(
             }
         };
     }
-    writeln!(
-        output,
-        "  (:decline refuses the question, :cancel dismisses it)"
-    )?;
+    writeln!(output, "  (:decline refuses the question, :cancel dismisses it)")?;
     let form = form(question);
     let mut content = Map::new();
     for field in form.fields() {
@@ -191,11 +159,7 @@ fn interview(
 }
 
 /// Prompts for a line; `None` at the end of input.
-fn line(
-    input: &mut dyn BufRead,
-    output: &mut dyn Write,
-    prompt: &str,
-) -> io::Result<Option<String>> {
+fn line(input: &mut dyn BufRead, output: &mut dyn Write, prompt: &str) -> io::Result<Option<String>> {
     write!(output, "{prompt} ")?;
     output.flush()?;
     let mut line = String::new();
@@ -219,12 +183,7 @@ fn is_url(question: &Question) -> bool {
 }
 
 fn form(question: &Question) -> Form {
-    Form::read(
-        question
-            .params
-            .get("requestedSchema")
-            .unwrap_or(&Value::Null),
-    )
+    Form::read(question.params.get("requestedSchema").unwrap_or(&Value::Null))
 }
 
 #[cfg(test)]
@@ -255,37 +214,23 @@ mod tests {
     #[test]
     fn a_form_is_asked_again_until_each_field_fits() {
         let (answer, shown) = typed(&name_and_age(), "\nAda\n-1\nx\n36\n");
-        assert_eq!(
-            answer,
-            json!({ "action": "accept", "content": { "name": "Ada", "age": 36 } })
-        );
+        assert_eq!(answer, json!({ "action": "accept", "content": { "name": "Ada", "age": 36 } }));
         assert!(shown.contains("Who are you?"), "{shown}");
         assert_eq!(shown.matches("  ! ").count(), 3, "{shown}");
     }
 
     #[test]
     fn a_question_can_be_declined_dismissed_or_left_at_the_end_of_input() {
-        for (lines, action) in [
-            (":decline\n", "decline"),
-            ("Ada\n:cancel\n", "cancel"),
-            ("Ada\n", "cancel"),
-            ("", "cancel"),
-        ] {
-            assert_eq!(
-                typed(&name_and_age(), lines).0,
-                json!({ "action": action }),
-                "{lines:?}"
-            );
+        for (lines, action) in
+            [(":decline\n", "decline"), ("Ada\n:cancel\n", "cancel"), ("Ada\n", "cancel"), ("", "cancel")]
+        {
+            assert_eq!(typed(&name_and_age(), lines).0, json!({ "action": action }), "{lines:?}");
         }
     }
 
     #[test]
     fn an_address_is_shown_without_escapes_and_only_a_word_opens_it() {
-        for (lines, action) in [
-            ("what\naccept\n", "accept"),
-            ("n\n", "decline"),
-            ("", "cancel"),
-        ] {
+        for (lines, action) in [("what\naccept\n", "accept"), ("n\n", "decline"), ("", "cancel")] {
             let (answer, shown) = typed(&url(), lines);
             assert_eq!(answer, json!({ "action": action }), "{lines:?}");
             assert!(shown.contains("https://id.example.com/") && !shown.contains('\u{1b}'));
@@ -294,14 +239,10 @@ mod tests {
 
     #[test]
     fn a_form_without_fields_is_a_yes_or_no() {
-        let sure: Question =
-            serde_json::from_value(json!({ "method": "elicitation/create", "params": {
+        let sure: Question = serde_json::from_value(json!({ "method": "elicitation/create", "params": {
             "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } } }))
-            .unwrap();
-        assert_eq!(
-            typed(&sure, "y\n").0,
-            json!({ "action": "accept", "content": {} })
-        );
+        .unwrap();
+        assert_eq!(typed(&sure, "y\n").0, json!({ "action": "accept", "content": {} }));
         assert_eq!(typed(&sure, "hm\nno\n").0, json!({ "action": "decline" }));
     }
 
@@ -310,16 +251,10 @@ mod tests {
         let questions = BTreeMap::from([("ask".to_owned(), name_and_age())]);
         let show = Show::new("t");
         let elsewhere = "tokkuri task answer T1 KEY";
-        let error = Answerer::Nobody
-            .answer(&questions, &show, elsewhere)
-            .await
-            .unwrap_err();
+        let error = Answerer::Nobody.answer(&questions, &show, elsewhere).await.unwrap_err();
         let text = error.to_string();
         assert!(text.contains("\"ask\" is asked: Who are you?"), "{text}");
-        assert!(
-            text.contains("tokkuri task answer T1 ask accept --json '{\"name\":\"…\"}'"),
-            "{text}"
-        );
+        assert!(text.contains("tokkuri task answer T1 ask accept --json '{\"name\":\"…\"}'"), "{text}");
         assert_eq!(Exit::of(&error.into()), Exit::Unanswered);
     }
 
@@ -327,19 +262,10 @@ mod tests {
     async fn yes_accepts_with_defaults_and_declines_what_has_none() {
         let mut easy = name_and_age();
         easy.params["requestedSchema"]["properties"]["name"]["default"] = json!("Ada");
-        let questions = BTreeMap::from([
-            ("easy".to_owned(), easy),
-            ("hard".to_owned(), name_and_age()),
-            ("url".to_owned(), url()),
-        ]);
-        let answers = Answerer::Defaults
-            .answer(&questions, &Show::new("t"), "")
-            .await
-            .unwrap();
-        assert_eq!(
-            answers["easy"],
-            json!({ "action": "accept", "content": { "name": "Ada" } })
-        );
+        let questions =
+            BTreeMap::from([("easy".to_owned(), easy), ("hard".to_owned(), name_and_age()), ("url".to_owned(), url())]);
+        let answers = Answerer::Defaults.answer(&questions, &Show::new("t"), "").await.unwrap();
+        assert_eq!(answers["easy"], json!({ "action": "accept", "content": { "name": "Ada" } }));
         assert_eq!(answers["hard"], json!({ "action": "decline" }));
         assert_eq!(answers["url"], json!({ "action": "decline" }));
     }
@@ -348,10 +274,7 @@ mod tests {
     async fn what_was_never_declared_is_not_answered() {
         let question: Question = serde_json::from_value(json!({ "method": "roots/list" })).unwrap();
         let questions = BTreeMap::from([("r".to_owned(), question)]);
-        let error = Answerer::Defaults
-            .answer(&questions, &Show::new("t"), "")
-            .await
-            .unwrap_err();
+        let error = Answerer::Defaults.answer(&questions, &Show::new("t"), "").await.unwrap_err();
         assert_eq!(Exit::of(&error.into()), Exit::Refused);
     }
 }

@@ -56,12 +56,7 @@ pub struct ServeArgs {
     #[arg(long, value_enum, value_name = "SET")]
     pub tools: Option<ToolSet>,
     /// Directory that the demo tools work in, and never leave [default: the working directory].
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = ".",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub root: PathBuf,
     /// Serve one client over standard input and output as well.
     #[arg(long)]
@@ -83,12 +78,8 @@ impl ServeArgs {
     /// # Errors
     /// The first thing that is wrong, as [`ConfigError`].
     pub fn load(&self) -> Result<Config, ConfigError> {
-        let environment = std::env::vars_os().filter_map(|(name, value)| {
-            Some((
-                name.into_string().ok()?,
-                value.to_string_lossy().into_owned(),
-            ))
-        });
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
         Config::load(self.config.as_deref(), environment).map(|config| self.overlay(config))
     }
 
@@ -146,10 +137,7 @@ mod tests {
         let over = all.overlay(config);
         assert_eq!(over.server.http.port(), 10);
         assert_eq!(over.server.node.as_deref(), Some("b"));
-        assert_eq!(
-            (over.grpc.listen, over.admin.listen),
-            (Listener::Off, Listener::Off)
-        );
+        assert_eq!((over.grpc.listen, over.admin.listen), (Listener::Off, Listener::Off));
         assert_eq!(over.tasks.store, StoreUrl::Memory);
     }
 

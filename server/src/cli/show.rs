@@ -24,11 +24,7 @@ impl Show {
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
-        Self {
-            name,
-            bar,
-            last: String::new(),
-        }
+        Self { name, bar, last: String::new() }
     }
 
     /// The task's `statusMessage`; `i/n …` moves the bar.
@@ -160,9 +156,6 @@ mod tests {
 
     #[test]
     fn a_server_cannot_drive_the_terminal() {
-        assert_eq!(
-            printable("a\u{1b}[2Jb\r\u{202e}c\n"),
-            "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\n"
-        );
+        assert_eq!(printable("a\u{1b}[2Jb\r\u{202e}c\n"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\n");
     }
 }

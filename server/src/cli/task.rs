@@ -111,13 +111,7 @@ pub(crate) async fn run(args: TaskArgs) -> anyhow::Result<Exit> {
             writeln!(out, "{}", task.status.as_str())?;
             Ok(Exit::Ok)
         }
-        TaskCommand::Answer {
-            id,
-            key,
-            action,
-            json,
-            endpoint,
-        } => {
+        TaskCommand::Answer { id, key, action, json, endpoint } => {
             let client = endpoint.client()?;
             answer(&client, &id, &key, action, json.as_deref()).await?;
             Ok(Exit::Ok)
@@ -126,13 +120,7 @@ pub(crate) async fn run(args: TaskArgs) -> anyhow::Result<Exit> {
 }
 
 /// Answers one question; one that is not outstanding is an error here, since the server would ignore it unseen.
-async fn answer(
-    client: &Client,
-    id: &str,
-    key: &str,
-    action: Action,
-    json: Option<&str>,
-) -> anyhow::Result<()> {
+async fn answer(client: &Client, id: &str, key: &str, action: Action, json: Option<&str>) -> anyhow::Result<()> {
     if json.is_some() && action != Action::Accept {
         return Err(Stop::new(Exit::Usage, "--json goes with accept only").into());
     }
@@ -142,10 +130,7 @@ async fn answer(
         let keys: Vec<_> = task.questions.keys().map(String::as_str).collect();
         let line = match keys.is_empty() {
             true => format!("the task asks nothing (it is {})", task.status.as_str()),
-            false => format!(
-                "the task does not ask {key:?}; it asks: {}",
-                keys.join(", ")
-            ),
+            false => format!("the task does not ask {key:?}; it asks: {}", keys.join(", ")),
         };
         return Err(Stop::new(Exit::Refused, line).into());
     };
@@ -159,16 +144,11 @@ async fn answer(
         (Action::Decline, true, _) => json!({ "action": "decline" }),
         (Action::Cancel, true, _) => json!({ "action": "cancel" }),
         (Action::Accept | Action::Decline | Action::Cancel, false, _) => {
-            let line = format!(
-                "{key:?} is asked by {}; give accept and the whole result with --json",
-                question.method
-            );
+            let line = format!("{key:?} is asked by {}; give accept and the whole result with --json", question.method);
             return Err(Stop::new(Exit::Usage, line).into());
         }
     };
-    client
-        .answer(id, Map::from_iter([(key.to_owned(), answer)]))
-        .await?;
+    client.answer(id, Map::from_iter([(key.to_owned(), answer)])).await?;
     Ok(())
 }
 
@@ -188,23 +168,10 @@ fn print(out: &mut dyn Write, task: &Task, terminal: bool) -> anyhow::Result<()>
         writeln!(out, "asks     {}: {}", printable(key), message(question))?;
     }
     if let Some(error) = &task.error {
-        writeln!(
-            out,
-            "error    {} (code {})",
-            printable(&error.message),
-            error.code
-        )?;
+        writeln!(out, "error    {} (code {})", printable(&error.message), error.code)?;
     }
     if let Some(result) = &task.result {
-        writeln!(
-            out,
-            "result   {}",
-            if result.is_error {
-                "the tool failed"
-            } else {
-                "ok"
-            }
-        )?;
+        writeln!(out, "result   {}", if result.is_error { "the tool failed" } else { "ok" })?;
         content::print(out, result, terminal)?;
     }
     Ok(())
@@ -243,26 +210,11 @@ mod tests {
                 Some("{\"name\":\"Ada\"}"),
                 json!({ "action": "accept", "content": { "name": "Ada" } }),
             ),
-            (
-                "form",
-                Action::Accept,
-                None,
-                json!({ "action": "accept", "content": {} }),
-            ),
-            (
-                "form",
-                Action::Decline,
-                None,
-                json!({ "action": "decline" }),
-            ),
+            ("form", Action::Accept, None, json!({ "action": "accept", "content": {} })),
+            ("form", Action::Decline, None, json!({ "action": "decline" })),
             ("form", Action::Cancel, None, json!({ "action": "cancel" })),
             ("url", Action::Accept, None, json!({ "action": "accept" })),
-            (
-                "roots",
-                Action::Accept,
-                Some("{\"roots\":[]}"),
-                json!({ "roots": [] }),
-            ),
+            ("roots", Action::Accept, Some("{\"roots\":[]}"), json!({ "roots": [] })),
         ] {
             answer(&client, "T1", key, action, json).await.unwrap();
             let update = server.of("tasks/update").pop().unwrap();
@@ -275,34 +227,10 @@ mod tests {
         let server = server().await;
         let client = Client::new(&server.url, None).unwrap();
         for (key, action, json, exit, needle) in [
-            (
-                "other",
-                Action::Decline,
-                None,
-                Exit::Refused,
-                "it asks: form, roots, url",
-            ),
-            (
-                "roots",
-                Action::Decline,
-                None,
-                Exit::Usage,
-                "give accept and the whole result",
-            ),
-            (
-                "form",
-                Action::Decline,
-                Some("{}"),
-                Exit::Usage,
-                "--json goes with accept only",
-            ),
-            (
-                "form",
-                Action::Accept,
-                Some("5"),
-                Exit::Usage,
-                "--json is no object",
-            ),
+            ("other", Action::Decline, None, Exit::Refused, "it asks: form, roots, url"),
+            ("roots", Action::Decline, None, Exit::Usage, "give accept and the whole result"),
+            ("form", Action::Decline, Some("{}"), Exit::Usage, "--json goes with accept only"),
+            ("form", Action::Accept, Some("5"), Exit::Usage, "--json is no object"),
         ] {
             let error = answer(&client, "T1", key, action, json).await.unwrap_err();
             assert!(error.to_string().contains(needle), "{error}");
@@ -323,10 +251,7 @@ mod tests {
             "asks     form: Who?",
             "asks     roots: roots/list",
         ] {
-            assert!(
-                text.lines().any(|found| found == line),
-                "{line}\nin\n{text}"
-            );
+            assert!(text.lines().any(|found| found == line), "{line}\nin\n{text}");
         }
     }
 }

@@ -37,19 +37,14 @@ impl Message {
         let envelope: Envelope<'_> = serde_json::from_slice(bytes).ok()?;
         let ours = envelope.id.as_ref().and_then(Value::as_u64) == Some(id);
         if let Some(method) = envelope.method {
-            let step = (method == "notifications/progress")
-                .then(|| serde_json::from_value(envelope.params?).ok())
-                .flatten();
+            let step =
+                (method == "notifications/progress").then(|| serde_json::from_value(envelope.params?).ok()).flatten();
             return Some(step.map_or(Self::Other, Self::Progress));
         }
         if let Some(error) = envelope.error {
             // A server that could not read the request cannot repeat its id.
             let unnamed = envelope.id.is_none();
-            return Some(if ours || unnamed {
-                Self::Error(error)
-            } else {
-                Self::Other
-            });
+            return Some(if ours || unnamed { Self::Error(error) } else { Self::Other });
         }
         let result = envelope.result?;
         match ours {
@@ -62,9 +57,7 @@ impl Message {
 /// Reads a result into a value. Tools may answer what `Value` cannot hold (an escaped lone surrogate, say); such text
 /// is read with the offending escape replaced, since a terminal could not show it either.
 fn result_value(raw: &RawValue) -> Option<Value> {
-    serde_json::from_str(raw.get())
-        .or_else(|_| serde_json::from_str(&without_lone_surrogates(raw.get())))
-        .ok()
+    serde_json::from_str(raw.get()).or_else(|_| serde_json::from_str(&without_lone_surrogates(raw.get()))).ok()
 }
 
 fn without_lone_surrogates(json: &str) -> String {
@@ -160,7 +153,8 @@ mod tests {
 
     #[test]
     fn events_come_out_whole_however_the_bytes_arrive() {
-        let stream = b": hello\n\nevent: message\r\ndata: one\r\n\r\ndata:two\ndata: more\n\ndata:\n\nid: 7\n\ndata: cut";
+        let stream =
+            b": hello\n\nevent: message\r\ndata: one\r\n\r\ndata:two\ndata: more\n\ndata:\n\nid: 7\n\ndata: cut";
         for size in 1..stream.len() {
             let mut events = Events::default();
             let mut seen = Vec::new();
@@ -188,18 +182,9 @@ mod tests {
     #[test]
     fn answers_to_others_are_not_ours() {
         let read = |text: &str| Message::read(text.as_bytes(), 1);
-        assert!(matches!(
-            read(r#"{"id":2,"result":{}}"#),
-            Some(Message::Other)
-        ));
-        assert!(matches!(
-            read(r#"{"id":"1","result":{}}"#),
-            Some(Message::Other)
-        ));
-        assert!(matches!(
-            read(r#"{"error":{"code":-32700,"message":"m"}}"#),
-            Some(Message::Error(_))
-        ));
+        assert!(matches!(read(r#"{"id":2,"result":{}}"#), Some(Message::Other)));
+        assert!(matches!(read(r#"{"id":"1","result":{}}"#), Some(Message::Other)));
+        assert!(matches!(read(r#"{"error":{"code":-32700,"message":"m"}}"#), Some(Message::Error(_))));
         assert!(read("<html>").is_none());
         assert!(read("{}").is_none());
     }

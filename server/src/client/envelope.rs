@@ -29,22 +29,10 @@ pub(super) fn meta(progress_token: Option<u64>) -> Value {
 /// The headers of a request; `name` is the tool's name or the task's id.
 pub(super) fn headers(method: &'static str, name: Option<&str>) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
-    headers.insert(
-        header::ACCEPT,
-        HeaderValue::from_static("application/json, text/event-stream"),
-    );
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    headers.insert(
-        HeaderName::from_static("mcp-protocol-version"),
-        HeaderValue::from_static(PROTOCOL_VERSION),
-    );
-    headers.insert(
-        HeaderName::from_static("mcp-method"),
-        HeaderValue::from_static(method),
-    );
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(PROTOCOL_VERSION));
+    headers.insert(HeaderName::from_static("mcp-method"), HeaderValue::from_static(method));
     if let Some(name) = name {
         headers.insert(HeaderName::from_static("mcp-name"), header_value(name));
     }
@@ -71,11 +59,12 @@ pub(super) fn mirror_arguments(
             continue;
         };
         if let Some(annotation) = property.get("x-mcp-header").and_then(Value::as_str) {
-            let name = HeaderName::from_bytes(format!("mcp-param-{annotation}").as_bytes())
-                .map_err(|_| ClientError::Unexpected {
+            let name = HeaderName::from_bytes(format!("mcp-param-{annotation}").as_bytes()).map_err(|_| {
+                ClientError::Unexpected {
                     method: "tools/list",
                     what: format!("{annotation:?} of argument {key:?} is no header name"),
-                })?;
+                }
+            })?;
             let text = match value {
                 Value::String(text) => Some(text.clone()),
                 Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
@@ -161,18 +150,7 @@ mod tests {
             .map(|name| headers.get(format!("mcp-param-{name}")))
             .map(|value| value.map(|value| value.to_str().unwrap()))
             .collect();
-        assert_eq!(
-            seen,
-            [
-                Some("=?base64?esO8cmljaA==?="),
-                Some("42"),
-                Some("true"),
-                Some("d"),
-                None,
-                None,
-                None
-            ]
-        );
+        assert_eq!(seen, [Some("=?base64?esO8cmljaA==?="), Some("42"), Some("true"), Some("d"), None, None, None]);
     }
 
     #[test]

@@ -27,14 +27,10 @@ pub enum ClientError {
         reason: String,
     },
     /// The token cannot stand in a header.
-    #[error(
-        "the token holds characters that no token has; give --token what the issuer printed, on one line"
-    )]
+    #[error("the token holds characters that no token has; give --token what the issuer printed, on one line")]
     BadToken,
     /// Nothing answers there.
-    #[error(
-        "no server answers at {url} ({reason}); start one with `tokkuri serve`, or name another with --url"
-    )]
+    #[error("no server answers at {url} ({reason}); start one with `tokkuri serve`, or name another with --url")]
     Unreachable {
         /// The endpoint.
         url: String,
@@ -42,9 +38,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The answer ended before it was complete.
-    #[error(
-        "the answer to {method} broke off ({reason}); the server may have stopped: look at its log and try again"
-    )]
+    #[error("the answer to {method} broke off ({reason}); the server may have stopped: look at its log and try again")]
     BrokenOff {
         /// The request.
         method: &'static str,
@@ -52,9 +46,7 @@ pub enum ClientError {
         reason: String,
     },
     /// What answers there does not speak MCP.
-    #[error(
-        "{url} answered HTTP {status} without an MCP message; is /mcp the path of the endpoint?"
-    )]
+    #[error("{url} answered HTTP {status} without an MCP message; is /mcp the path of the endpoint?")]
     NotMcp {
         /// The endpoint.
         url: String,
@@ -62,9 +54,7 @@ pub enum ClientError {
         status: u16,
     },
     /// A token is missing or not accepted.
-    #[error(
-        "{url} wants a valid token ({challenge}); give one with --token or the variable TOKKURI_TOKEN"
-    )]
+    #[error("{url} wants a valid token ({challenge}); give one with --token or the variable TOKKURI_TOKEN")]
     Unauthorized {
         /// The endpoint.
         url: String,
@@ -72,9 +62,7 @@ pub enum ClientError {
         challenge: String,
     },
     /// The token is good but not for this.
-    #[error(
-        "{url} does not allow this with the token shown ({challenge}); get one with the scopes named"
-    )]
+    #[error("{url} does not allow this with the token shown ({challenge}); get one with the scopes named")]
     Forbidden {
         /// The endpoint.
         url: String,

@@ -43,18 +43,11 @@ impl Client {
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Value, ClientError> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let mut request = self
-            .http
-            .post(self.url.clone())
-            .headers(headers)
-            .body(body.to_string());
+        let mut request = self.http.post(self.url.clone()).headers(headers).body(body.to_string());
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, token.clone());
         }
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(innermost(&error)))?;
+        let response = request.send().await.map_err(|error| self.unreachable(innermost(&error)))?;
         let status = response.status().as_u16();
         if status == 401 || status == 403 {
             return Err(self.not_allowed(status, response.headers()));
@@ -65,12 +58,7 @@ impl Client {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
             .to_ascii_lowercase();
-        let reader = Reader {
-            client: self,
-            id,
-            method,
-            status,
-        };
+        let reader = Reader { client: self, id, method, status };
         match kind.split(';').next().map(str::trim) {
             Some("text/event-stream") => reader.events(response, progress).await,
             Some("application/json") => reader.json(response).await,
@@ -79,10 +67,7 @@ impl Client {
     }
 
     fn unreachable(&self, reason: String) -> ClientError {
-        ClientError::Unreachable {
-            url: self.url.to_string(),
-            reason,
-        }
+        ClientError::Unreachable { url: self.url.to_string(), reason }
     }
 
     fn not_allowed(&self, status: u16, headers: &HeaderMap) -> ClientError {
@@ -147,45 +132,26 @@ impl Reader<'_> {
                 return Err(self.unexpected("an event is larger than 1 GiB".to_owned()));
             }
         }
-        Err(ClientError::BrokenOff {
-            method: self.method,
-            reason: "the stream ended without a result".to_owned(),
-        })
+        Err(ClientError::BrokenOff { method: self.method, reason: "the stream ended without a result".to_owned() })
     }
 
-    async fn chunk(
-        &self,
-        response: &mut reqwest::Response,
-    ) -> Result<Option<bytes::Bytes>, ClientError> {
+    async fn chunk(&self, response: &mut reqwest::Response) -> Result<Option<bytes::Bytes>, ClientError> {
         response
             .chunk()
             .await
-            .map_err(|error| ClientError::BrokenOff {
-                method: self.method,
-                reason: innermost(&error),
-            })
+            .map_err(|error| ClientError::BrokenOff { method: self.method, reason: innermost(&error) })
     }
 
     fn refused(&self, error: super::RpcError) -> ClientError {
-        ClientError::Refused {
-            method: self.method,
-            status: self.status,
-            error,
-        }
+        ClientError::Refused { method: self.method, status: self.status, error }
     }
 
     fn unexpected(&self, what: String) -> ClientError {
-        ClientError::Unexpected {
-            method: self.method,
-            what,
-        }
+        ClientError::Unexpected { method: self.method, what }
     }
 
     fn not_mcp(&self) -> ClientError {
-        ClientError::NotMcp {
-            url: self.client.url.to_string(),
-            status: self.status,
-        }
+        ClientError::NotMcp { url: self.client.url.to_string(), status: self.status }
     }
 }
 

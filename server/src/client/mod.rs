@@ -71,16 +71,10 @@ impl Client {
     /// # Errors
     /// [`ClientError::BadUrl`], [`ClientError::BadToken`].
     pub fn new(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
-        let bad = |reason: String| ClientError::BadUrl {
-            url: url.to_owned(),
-            reason,
-        };
+        let bad = |reason: String| ClientError::BadUrl { url: url.to_owned(), reason };
         let url = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
         if url.scheme() != "http" {
-            return Err(bad(format!(
-                "this client speaks plain http, not {}",
-                url.scheme()
-            )));
+            return Err(bad(format!("this client speaks plain http, not {}", url.scheme())));
         }
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -127,10 +121,7 @@ impl Client {
                 None => return Ok(tools),
             }
         }
-        Err(ClientError::Unexpected {
-            method: "tools/list",
-            what: format!("more than {MOST_PAGES} pages"),
-        })
+        Err(ClientError::Unexpected { method: "tools/list", what: format!("more than {MOST_PAGES} pages") })
     }
 
     /// The tool named `name`.
@@ -140,10 +131,7 @@ impl Client {
     pub async fn tool(&self, name: &str) -> Result<Tool, ClientError> {
         let tools = self.tools().await?;
         match tools.iter().position(|tool| tool.name == name) {
-            Some(at) => Ok(tools
-                .into_iter()
-                .nth(at)
-                .expect("the position was just found")),
+            Some(at) => Ok(tools.into_iter().nth(at).expect("the position was just found")),
             None => Err(ClientError::UnknownTool {
                 name: name.to_owned(),
                 known: tools.into_iter().map(|tool| tool.name).collect(),
@@ -157,19 +145,13 @@ impl Client {
     ///
     /// # Errors
     /// Any [`ClientError`]; a tool that failed is no error but a result with `is_error`.
-    pub async fn call(
-        &self,
-        call: &Call,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Reply, ClientError> {
+    pub async fn call(&self, call: &Call, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Reply, ClientError> {
         let id = self.id();
         let mut params = call.params();
         params.insert("_meta".to_owned(), envelope::meta(Some(id)));
         let mut headers = envelope::headers("tools/call", Some(&call.tool.name))?;
         envelope::mirror_arguments(&mut headers, &call.tool.input_schema, &call.arguments)?;
-        let result = self
-            .exchange(id, "tools/call", params, headers, None, progress)
-            .await?;
+        let result = self.exchange(id, "tools/call", params, headers, None, progress).await?;
         Reply::read(result)
     }
 
@@ -201,24 +183,12 @@ impl Client {
     }
 
     /// A request that runs no tool, and so has a time limit.
-    async fn short(
-        &self,
-        method: &'static str,
-        mut params: Map<String, Value>,
-    ) -> Result<Value, ClientError> {
+    async fn short(&self, method: &'static str, mut params: Map<String, Value>) -> Result<Value, ClientError> {
         let id = self.id();
         params.insert("_meta".to_owned(), envelope::meta(None));
         let task = params.get("taskId").and_then(Value::as_str);
         let headers = envelope::headers(method, task)?;
-        self.exchange(
-            id,
-            method,
-            params,
-            headers,
-            Some(ANSWER_TIMEOUT),
-            &mut |_| {},
-        )
-        .await
+        self.exchange(id, method, params, headers, Some(ANSWER_TIMEOUT), &mut |_| {}).await
     }
 
     fn id(&self) -> u64 {
@@ -235,9 +205,6 @@ fn task_params(id: &str) -> Map<String, Value> {
 fn is_loopback(url: &reqwest::Url) -> bool {
     url.host_str().is_some_and(|host| {
         let host = host.trim_matches(['[', ']']);
-        host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     })
 }

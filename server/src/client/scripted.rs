@@ -87,17 +87,13 @@ fn respond(answer: Answer, id: &Value) -> Response<Body> {
     let builder = Response::builder();
     let json = "application/json";
     match answer {
-        Answer::Result(result) => builder.header("content-type", json).body(Body::from(
-            json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
-        )),
-        Answer::Error(status, error) => {
-            builder
-                .status(status)
-                .header("content-type", json)
-                .body(Body::from(
-                    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
-                ))
-        }
+        Answer::Result(result) => builder
+            .header("content-type", json)
+            .body(Body::from(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())),
+        Answer::Error(status, error) => builder
+            .status(status)
+            .header("content-type", json)
+            .body(Body::from(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())),
         Answer::Stream(notifications, result) => {
             let mut text = String::from(": open\n\n");
             for message in notifications {
@@ -105,15 +101,11 @@ fn respond(answer: Answer, id: &Value) -> Response<Body> {
             }
             let last = json!({ "jsonrpc": "2.0", "id": id, "result": result });
             text.push_str(&format!("data: {last}\n\n"));
-            builder
-                .header("content-type", "text/event-stream; charset=utf-8")
-                .body(Body::from(text))
+            builder.header("content-type", "text/event-stream; charset=utf-8").body(Body::from(text))
         }
         Answer::Raw(status, headers, body) => headers
             .into_iter()
-            .fold(builder.status(status), |builder, (name, value)| {
-                builder.header(name, value)
-            })
+            .fold(builder.status(status), |builder, (name, value)| builder.header(name, value))
             .body(Body::from(body)),
     }
     .unwrap()

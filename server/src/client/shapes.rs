@@ -25,10 +25,7 @@ impl Discovery {
     /// Whether the server has the tasks extension.
     #[must_use]
     pub fn has_tasks(&self) -> bool {
-        self.capabilities
-            .get("extensions")
-            .and_then(|extensions| extensions.get(super::TASKS_EXTENSION))
-            .is_some()
+        self.capabilities.get("extensions").and_then(|extensions| extensions.get(super::TASKS_EXTENSION)).is_some()
     }
 }
 
@@ -69,31 +66,19 @@ impl Call {
     /// A first call.
     #[must_use]
     pub fn new(tool: Tool, arguments: Map<String, Value>) -> Self {
-        Self {
-            tool,
-            arguments,
-            answers: None,
-            state: None,
-        }
+        Self { tool, arguments, answers: None, state: None }
     }
 
     /// The same call again after [`Reply::InputRequired`], with the answers of this round and the state of the reply.
     #[must_use]
     pub fn retry(self, answers: Map<String, Value>, state: Option<String>) -> Self {
-        Self {
-            answers: Some(answers).filter(|answers| !answers.is_empty()),
-            state,
-            ..self
-        }
+        Self { answers: Some(answers).filter(|answers| !answers.is_empty()), state, ..self }
     }
 
     pub(super) fn params(&self) -> Map<String, Value> {
         let mut params = Map::new();
         params.insert("name".to_owned(), Value::from(self.tool.name.clone()));
-        params.insert(
-            "arguments".to_owned(),
-            Value::Object(self.arguments.clone()),
-        );
+        params.insert("arguments".to_owned(), Value::Object(self.arguments.clone()));
         if let Some(answers) = &self.answers {
             params.insert("inputResponses".to_owned(), Value::Object(answers.clone()));
         }
@@ -136,15 +121,9 @@ impl Reply {
             Some("task") => read(METHOD, result).map(|task| Self::Task(Box::new(task))),
             Some("input_required") => {
                 let asked: Asked = read(METHOD, result)?;
-                Ok(Self::InputRequired {
-                    questions: asked.input_requests,
-                    state: asked.request_state,
-                })
+                Ok(Self::InputRequired { questions: asked.input_requests, state: asked.request_state })
             }
-            other => Err(ClientError::Unexpected {
-                method: METHOD,
-                what: format!("resultType is {other:?}"),
-            }),
+            other => Err(ClientError::Unexpected { method: METHOD, what: format!("resultType is {other:?}") }),
         }
     }
 }
@@ -260,12 +239,6 @@ pub struct Progress {
 }
 
 /// Reads a result into `T`.
-pub(super) fn read<T: DeserializeOwned>(
-    method: &'static str,
-    result: Value,
-) -> Result<T, ClientError> {
-    serde_json::from_value(result).map_err(|error| ClientError::Unexpected {
-        method,
-        what: error.to_string(),
-    })
+pub(super) fn read<T: DeserializeOwned>(method: &'static str, result: Value) -> Result<T, ClientError> {
+    serde_json::from_value(result).map_err(|error| ClientError::Unexpected { method, what: error.to_string() })
 }

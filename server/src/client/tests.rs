@@ -8,12 +8,10 @@ use super::{
 };
 
 fn tools() -> Answer {
-    Answer::Result(
-        json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [
+    Answer::Result(json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [
         { "name": "größe", "inputSchema": { "type": "object", "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" } } } },
-    ] }),
-    )
+    ] }))
 }
 
 fn done(text: &str) -> Value {
@@ -47,28 +45,13 @@ async fn a_request_carries_its_whole_context() {
     assert_eq!(request.header("mcp-name"), Some("=?base64?Z3LDtsOfZQ==?="));
     assert_eq!(request.header("mcp-param-region"), Some("eu"));
     assert_eq!(request.header("authorization"), Some("Bearer tok"));
-    assert_eq!(
-        request.header("accept"),
-        Some("application/json, text/event-stream")
-    );
+    assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
     let meta = &request.params()["_meta"];
-    assert_eq!(
-        meta["io.modelcontextprotocol/protocolVersion"],
-        "2026-07-28"
-    );
-    assert_eq!(
-        meta["io.modelcontextprotocol/clientInfo"]["name"],
-        "tokkuri"
-    );
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "tokkuri");
     let capabilities = &meta["io.modelcontextprotocol/clientCapabilities"];
-    assert_eq!(
-        capabilities["elicitation"],
-        json!({ "form": {}, "url": {} })
-    );
-    assert_eq!(
-        capabilities["extensions"],
-        json!({ "io.modelcontextprotocol/tasks": {} })
-    );
+    assert_eq!(capabilities["elicitation"], json!({ "form": {}, "url": {} }));
+    assert_eq!(capabilities["extensions"], json!({ "io.modelcontextprotocol/tasks": {} }));
     assert_eq!(request.params()["arguments"], json!({ "region": "eu" }));
 }
 
@@ -87,10 +70,7 @@ async fn progress_on_the_stream_is_heard_before_the_result() {
     let client = Client::new(&server.url, None).unwrap();
     let call = Call::new(client.tool("größe").await.unwrap(), Map::new());
     let mut heard = Vec::new();
-    let reply = client
-        .call(&call, &mut |step| heard.push(step))
-        .await
-        .unwrap();
+    let reply = client.call(&call, &mut |step| heard.push(step)).await.unwrap();
     assert!(matches!(reply, Reply::Complete(_)));
     assert_eq!(heard.len(), 1);
     assert_eq!(heard[0].message.as_deref(), Some("half"));
@@ -101,25 +81,19 @@ async fn a_retry_brings_the_answers_and_the_state_unchanged_under_a_new_id() {
     let server = Scripted::start(|request| match request.method() {
         "tools/list" => tools(),
         _ if request.params().get("inputResponses").is_some() => Answer::Result(done("hello")),
-        _ => Answer::Result(
-            json!({ "resultType": "input_required", "requestState": "v1.x",
-            "inputRequests": { "user": { "method": "elicitation/create", "params": {} } } }),
-        ),
+        _ => Answer::Result(json!({ "resultType": "input_required", "requestState": "v1.x",
+            "inputRequests": { "user": { "method": "elicitation/create", "params": {} } } })),
     })
     .await;
     let client = Client::new(&server.url, None).unwrap();
     let call = Call::new(client.tool("größe").await.unwrap(), Map::new());
-    let Reply::InputRequired { questions, state } = client.call(&call, &mut |_| {}).await.unwrap()
-    else {
+    let Reply::InputRequired { questions, state } = client.call(&call, &mut |_| {}).await.unwrap() else {
         panic!("nothing was asked");
     };
     assert_eq!(questions["user"].method, "elicitation/create");
     let answers = json!({ "user": { "action": "decline" } });
     let call = call.retry(answers.as_object().unwrap().clone(), state);
-    assert!(matches!(
-        client.call(&call, &mut |_| {}).await.unwrap(),
-        Reply::Complete(_)
-    ));
+    assert!(matches!(client.call(&call, &mut |_| {}).await.unwrap(), Reply::Complete(_)));
     let calls = server.of("tools/call");
     assert_eq!(calls[1].params()["requestState"], "v1.x");
     assert_eq!(calls[1].params()["inputResponses"], answers);
@@ -137,11 +111,7 @@ async fn the_task_methods_name_their_task_in_body_and_header() {
     assert_eq!(client.task("T1").await.unwrap().status, TaskStatus::Working);
     client.answer("T1", Map::new()).await.unwrap();
     client.cancel("T1").await.unwrap();
-    let methods: Vec<_> = server
-        .seen()
-        .iter()
-        .map(|r| r.method().to_owned())
-        .collect();
+    let methods: Vec<_> = server.seen().iter().map(|r| r.method().to_owned()).collect();
     assert_eq!(methods, ["tasks/get", "tasks/update", "tasks/cancel"]);
     for request in server.seen() {
         assert_eq!(request.header("mcp-name"), Some("T1"));
@@ -160,23 +130,15 @@ async fn all_pages_of_the_list_are_read() {
     })
     .await;
     let client = Client::new(&server.url, None).unwrap();
-    let names: Vec<_> = client
-        .tools()
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|t| t.name)
-        .collect();
+    let names: Vec<_> = client.tools().await.unwrap().into_iter().map(|t| t.name).collect();
     assert_eq!(names, ["a", "b"]);
 }
 
 #[tokio::test]
 async fn discovery_tells_whether_there_are_tasks() {
     let server = Scripted::start(|_| {
-        Answer::Result(
-            json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-            "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } }),
-        )
+        Answer::Result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } }))
     })
     .await;
     let client = Client::new(&server.url, None).unwrap();
@@ -191,37 +153,18 @@ async fn every_failure_says_what_it_is_and_what_to_do() {
     };
     let client = Client::new(&closed, None).unwrap();
     let line = client.tools().await.unwrap_err().to_string();
-    assert!(
-        line.contains("no server answers at http://127.0.0.1:"),
-        "{line}"
-    );
+    assert!(line.contains("no server answers at http://127.0.0.1:"), "{line}");
     assert!(line.contains("tokkuri serve"), "{line}");
 
     for (answer, needle) in [
-        (
-            Answer::Raw(404, vec![], "nope"),
-            "answered HTTP 404 without an MCP message; is /mcp the path",
-        ),
-        (
-            Answer::Raw(200, vec![("content-type", "application/json")], "<"),
-            "without an MCP message",
-        ),
+        (Answer::Raw(404, vec![], "nope"), "answered HTTP 404 without an MCP message; is /mcp the path"),
+        (Answer::Raw(200, vec![("content-type", "application/json")], "<"), "without an MCP message"),
         (
             Answer::Raw(401, vec![("www-authenticate", "Bearer scope=\"mcp\"")], ""),
             "wants a valid token (Bearer scope=\"mcp\"); give one with --token",
         ),
-        (
-            Answer::Raw(403, vec![], ""),
-            "does not allow this with the token shown",
-        ),
-        (
-            Answer::Raw(
-                200,
-                vec![("content-type", "text/event-stream")],
-                "data: {\"id\"",
-            ),
-            "broke off",
-        ),
+        (Answer::Raw(403, vec![], ""), "does not allow this with the token shown"),
+        (Answer::Raw(200, vec![("content-type", "text/event-stream")], "data: {\"id\""), "broke off"),
         (
             Answer::Error(
                 400,
@@ -233,10 +176,7 @@ async fn every_failure_says_what_it_is_and_what_to_do() {
             Answer::Error(200, json!({ "code": -32602, "message": "no such thing" })),
             "refused tools/list: no such thing (code -32602)",
         ),
-        (
-            Answer::Result(json!({ "tools": 5 })),
-            "is not what MCP 2026-07-28 says",
-        ),
+        (Answer::Result(json!({ "tools": 5 })), "is not what MCP 2026-07-28 says"),
         (Answer::Result(json!({ "tools": [] })), "it has none at all"),
         (tools(), "it has: größe"),
     ] {
@@ -244,10 +184,7 @@ async fn every_failure_says_what_it_is_and_what_to_do() {
         let server = Scripted::start(move |_| answer.clone()).await;
         let client = Client::new(&server.url, None).unwrap();
         let line = client.tool("hash").await.unwrap_err().to_string();
-        assert!(
-            line.contains(needle),
-            "{shown}\n  said: {line}\n  want: {needle}"
-        );
+        assert!(line.contains(needle), "{shown}\n  said: {line}\n  want: {needle}");
     }
 }
 
@@ -255,9 +192,6 @@ async fn every_failure_says_what_it_is_and_what_to_do() {
 fn an_address_that_is_none_is_refused_before_anything_is_sent() {
     for url in ["127.0.0.1:8080", "https://h/mcp", "mcp", "http://"] {
         let line = Client::new(url, None).unwrap_err().to_string();
-        assert!(
-            line.contains("give --url http://HOST:PORT/mcp"),
-            "{url}: {line}"
-        );
+        assert!(line.contains("give --url http://HOST:PORT/mcp"), "{url}: {line}");
     }
 }

@@ -11,46 +11,25 @@ pub fn unavailable(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     let mut say = |setting: &str, what: &str| missing.push(format!("{setting}: {what}"));
     if matches!(config.tasks.store, StoreUrl::Postgres(_)) {
-        say(
-            "tasks.store",
-            "the Postgres store is not in this build; use sqlite:PATH or memory",
-        );
+        say("tasks.store", "the Postgres store is not in this build; use sqlite:PATH or memory");
     }
     if config.tls.is_some() {
-        say(
-            "[tls]",
-            "HTTPS is not in this build; let a proxy end TLS, or leave it out",
-        );
+        say("[tls]", "HTTPS is not in this build; let a proxy end TLS, or leave it out");
     }
     if config.auth.is_some() {
-        say(
-            "[auth]",
-            "tokens are not checked in this build; leave it out and listen on loopback only",
-        );
+        say("[auth]", "tokens are not checked in this build; leave it out and listen on loopback only");
     }
     if matches!(config.grpc.listen, Listener::At(_)) {
-        say(
-            "grpc.listen",
-            "the gRPC listener is not in this build; leave it out or say off",
-        );
+        say("grpc.listen", "the gRPC listener is not in this build; leave it out or say off");
     }
     if matches!(config.admin.listen, Listener::At(_)) {
-        say(
-            "admin.listen",
-            "the admin listener is not in this build; leave it out or say off",
-        );
+        say("admin.listen", "the admin listener is not in this build; leave it out or say off");
     }
     if !config.tools.is_empty() {
-        say(
-            "[[tool]]",
-            "command tools are not in this build; leave them out",
-        );
+        say("[[tool]]", "command tools are not in this build; leave them out");
     }
     if !config.upstreams.is_empty() {
-        say(
-            "[[upstream]]",
-            "the gateway is not in this build; leave it out",
-        );
+        say("[[upstream]]", "the gateway is not in this build; leave it out");
     }
     missing
 }
@@ -69,17 +48,11 @@ mod tests {
         for (text, setting) in [
             ("tasks.store = 'postgres://h/d'", "tasks.store"),
             ("tls = { cert = 'c', key = 'k' }", "[tls]"),
-            (
-                "auth = { issuer = 'i', audience = 'a', jwks = 'file:k' }",
-                "[auth]",
-            ),
+            ("auth = { issuer = 'i', audience = 'a', jwks = 'file:k' }", "[auth]"),
             ("grpc.listen = '127.0.0.1:1'", "grpc.listen"),
             ("admin.listen = '127.0.0.1:1'", "admin.listen"),
             ("tool = [{ name = 't', command = ['true'] }]", "[[tool]]"),
-            (
-                "upstream = [{ name = 'u', url = 'http://h/mcp' }]",
-                "[[upstream]]",
-            ),
+            ("upstream = [{ name = 'u', url = 'http://h/mcp' }]", "[[upstream]]"),
         ] {
             let config = Config::from_toml(text, "t.toml").unwrap();
             let missing = unavailable(&config);

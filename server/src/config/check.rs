@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AuthConfig, Config, ConfigError, KeyPair, Origin, Reach, TaskUse, TokenKeys, ToolConfig,
-    UpstreamConfig,
+    AuthConfig, Config, ConfigError, KeyPair, Origin, Reach, TaskUse, TokenKeys, ToolConfig, UpstreamConfig,
     file::{Draft, PairDraft, ToolDraft, UpstreamDraft},
 };
 
@@ -38,10 +37,7 @@ pub(super) fn finish(mut draft: Draft) -> Result<Config, ConfigError> {
 fn pair(draft: &Draft, section: &str, pair: &PairDraft) -> Result<Option<KeyPair>, ConfigError> {
     let (there, absent) = match (&pair.cert, &pair.key) {
         (Some(cert), Some(key)) => {
-            return Ok(Some(KeyPair {
-                cert: cert.clone(),
-                key: key.clone(),
-            }));
+            return Ok(Some(KeyPair { cert: cert.clone(), key: key.clone() }));
         }
         // An empty [tls] says that TLS is wanted; [grpc] alone says nothing of the kind.
         (None, None) if section == "tls" && draft.stated.contains_key("tls") => {
@@ -51,36 +47,19 @@ fn pair(draft: &Draft, section: &str, pair: &PairDraft) -> Result<Option<KeyPair
         (Some(_), None) => ("cert", "key"),
         (None, Some(_)) => ("key", "cert"),
     };
-    Err(missing(
-        draft,
-        &format!("{section}.{there}"),
-        &format!("{section}.{there} needs {section}.{absent} beside it"),
-    ))
+    Err(missing(draft, &format!("{section}.{there}"), &format!("{section}.{there} needs {section}.{absent} beside it")))
 }
 
 fn auth(draft: &mut Draft) -> Result<Option<AuthConfig>, ConfigError> {
-    let Some(stated) = draft
-        .stated
-        .keys()
-        .find(|name| *name == "auth" || name.starts_with("auth."))
-        .cloned()
-    else {
+    let Some(stated) = draft.stated.keys().find(|name| *name == "auth" || name.starts_with("auth.")).cloned() else {
         return Ok(None);
     };
     let auth = std::mem::take(&mut draft.auth);
     let Some(issuer) = auth.issuer else {
-        return Err(missing(
-            draft,
-            &stated,
-            "[auth] needs issuer: the iss of accepted tokens",
-        ));
+        return Err(missing(draft, &stated, "[auth] needs issuer: the iss of accepted tokens"));
     };
     if auth.audience.is_empty() {
-        return Err(missing(
-            draft,
-            &stated,
-            "[auth] needs audience: this server's canonical URI",
-        ));
+        return Err(missing(draft, &stated, "[auth] needs audience: this server's canonical URI"));
     }
     let keys = match (auth.jwks, auth.hs256_secret) {
         (Some(jwks), None) => TokenKeys::Jwks(jwks),
@@ -96,12 +75,7 @@ fn auth(draft: &mut Draft) -> Result<Option<AuthConfig>, ConfigError> {
             ));
         }
     };
-    Ok(Some(AuthConfig {
-        issuer,
-        audience: auth.audience,
-        keys,
-        required_scopes: auth.required_scopes,
-    }))
+    Ok(Some(AuthConfig { issuer, audience: auth.audience, keys, required_scopes: auth.required_scopes }))
 }
 
 fn finish_tool(origin: &Origin, draft: ToolDraft) -> Result<ToolConfig, ConfigError> {
@@ -123,10 +97,7 @@ fn finish_upstream(origin: &Origin, draft: UpstreamDraft) -> Result<UpstreamConf
         (Some(url), None) => Reach::Url(url),
         (None, Some(command)) => Reach::Command(command),
         (None, None) => {
-            return Err(inconsistent(
-                origin,
-                format!("upstream {name:?} needs url or command"),
-            ));
+            return Err(inconsistent(origin, format!("upstream {name:?} needs url or command")));
         }
         (Some(_), Some(_)) => {
             let message = format!("upstream {name:?} has url and command: leave one out");
@@ -143,18 +114,10 @@ fn finish_upstream(origin: &Origin, draft: UpstreamDraft) -> Result<UpstreamConf
     })
 }
 
-fn unique(
-    origin: &Origin,
-    names: &mut BTreeSet<String>,
-    kind: &str,
-    name: &str,
-) -> Result<(), ConfigError> {
+fn unique(origin: &Origin, names: &mut BTreeSet<String>, kind: &str, name: &str) -> Result<(), ConfigError> {
     match names.insert(name.to_owned()) {
         true => Ok(()),
-        false => Err(inconsistent(
-            origin,
-            format!("there is a second {kind} named {name:?}: give each its own name"),
-        )),
+        false => Err(inconsistent(origin, format!("there is a second {kind} named {name:?}: give each its own name"))),
     }
 }
 
@@ -165,8 +128,5 @@ fn missing(draft: &Draft, stated: &str, message: &str) -> ConfigError {
 }
 
 fn inconsistent(origin: &Origin, message: String) -> ConfigError {
-    ConfigError::Inconsistent {
-        origin: origin.clone(),
-        message,
-    }
+    ConfigError::Inconsistent { origin: origin.clone(), message }
 }

@@ -19,10 +19,8 @@ pub(super) fn read(
     draft: &mut Draft,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<(), ConfigError> {
-    let ours: BTreeMap<String, String> = environment
-        .into_iter()
-        .filter(|(name, value)| name.starts_with("TOKKURI_") && !value.is_empty())
-        .collect();
+    let ours: BTreeMap<String, String> =
+        environment.into_iter().filter(|(name, value)| name.starts_with("TOKKURI_") && !value.is_empty()).collect();
     for (name, value) in &ours {
         let Some((section, key)) = split(name) else {
             continue;
@@ -51,9 +49,7 @@ pub(super) fn read(
             },
             expected,
         })?;
-        draft
-            .stated
-            .insert(format!("{}.{key}", section.name), origin);
+        draft.stated.insert(format!("{}.{key}", section.name), origin);
     }
     Ok(())
 }

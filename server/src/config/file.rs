@@ -112,22 +112,13 @@ impl Draft {
         Ok(())
     }
 
-    fn section<'i>(
-        &mut self,
-        file: &File<'_>,
-        key: &Key<'i>,
-        value: &Spanned<DeValue<'i>>,
-    ) -> Result<(), ConfigError> {
+    fn section<'i>(&mut self, file: &File<'_>, key: &Key<'i>, value: &Spanned<DeValue<'i>>) -> Result<(), ConfigError> {
         let name = key.get_ref().as_ref();
         let Some(section) = SECTIONS.iter().find(|section| section.name == name) else {
             return Err(file.stray(key, value));
         };
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(file.wrong(
-                name,
-                value,
-                format!("a section: [{name}] once, with its settings below"),
-            ));
+            return Err(file.wrong(name, value, format!("a section: [{name}] once, with its settings below")));
         };
         let mut stated = std::mem::take(&mut self.stated);
         stated.insert(name.to_owned(), file.at(key.span().start));
@@ -157,10 +148,7 @@ struct File<'a> {
 impl File<'_> {
     fn at(&self, offset: usize) -> Origin {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        Origin::File {
-            name: self.name.to_owned(),
-            line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
-        }
+        Origin::File { name: self.name.to_owned(), line: 1 + before.iter().filter(|byte| **byte == b'\n').count() }
     }
 
     /// Reads every key of `table` into `target`; tells `stated` of each.
@@ -179,9 +167,8 @@ impl File<'_> {
                 return Err(ConfigError::UnknownKey {
                     origin: self.at(key.span().start),
                     name: format!("{section}.{name}"),
-                    advice: elsewhere(name, section).unwrap_or_else(|| {
-                        suggest::advice(name, &known, &format!("[{section}] has"))
-                    }),
+                    advice: elsewhere(name, section)
+                        .unwrap_or_else(|| suggest::advice(name, &known, &format!("[{section}] has"))),
                 });
             };
             let origin = self.at(value.span().start);
@@ -235,16 +222,10 @@ impl File<'_> {
         let mut known: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
         known.extend(["tool", "upstream"]);
         match (value.get_ref(), elsewhere(&name, "")) {
-            (DeValue::Table(_) | DeValue::Array(_), _) => ConfigError::UnknownSection {
-                origin,
-                advice: suggest::advice(&name, &known, "there are"),
-                name,
-            },
-            (_, Some(advice)) => ConfigError::UnknownKey {
-                origin,
-                name,
-                advice,
-            },
+            (DeValue::Table(_) | DeValue::Array(_), _) => {
+                ConfigError::UnknownSection { origin, advice: suggest::advice(&name, &known, "there are"), name }
+            }
+            (_, Some(advice)) => ConfigError::UnknownKey { origin, name, advice },
             _ => ConfigError::UnknownKey {
                 origin,
                 advice: "every setting stands in a section, such as [server]".to_owned(),

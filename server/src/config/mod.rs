@@ -41,9 +41,7 @@ use std::path::Path;
 
 pub use available::unavailable;
 pub use error::{ConfigError, Origin};
-pub use sections::{
-    AdminConfig, AuthConfig, GrpcConfig, KeyPair, ServerConfig, TasksConfig, TelemetryConfig,
-};
+pub use sections::{AdminConfig, AuthConfig, GrpcConfig, KeyPair, ServerConfig, TasksConfig, TelemetryConfig};
 pub use store_url::{StoreUrl, StoreUrlError};
 pub(crate) use suggest::nearest;
 pub use tables::{Reach, ToolConfig, UpstreamConfig};
@@ -85,10 +83,8 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut draft = file::Draft::default();
         if let Some(path) = file {
-            let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-                file: path.display().to_string(),
-                source,
-            })?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| ConfigError::Unreadable { file: path.display().to_string(), source })?;
             draft.read(&text, &path.display().to_string())?;
         }
         environment::read(&mut draft, environment)?;

@@ -46,9 +46,7 @@ impl Raw<'_> {
 
     /// A text that may be empty.
     pub(super) fn any_text(&self, expected: &str) -> Result<String, Expected> {
-        self.as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| expected.to_owned())
+        self.as_str().map(str::to_owned).ok_or_else(|| expected.to_owned())
     }
 
     /// A whole number within `range`; `unit` is what it counts.
@@ -59,11 +57,7 @@ impl Raw<'_> {
         };
         match number {
             Some(number) if range.contains(&number) => Ok(number),
-            _ => Err(format!(
-                "a whole number of {unit} from {} to {}",
-                range.start(),
-                range.end()
-            )),
+            _ => Err(format!("a whole number of {unit} from {} to {}", range.start(), range.end())),
         }
     }
 
@@ -84,46 +78,30 @@ impl Raw<'_> {
 
     /// One of a few words.
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Expected> {
-        let known = self
-            .as_str()
-            .and_then(|text| words.iter().find(|(word, _)| *word == text));
+        let known = self.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
         match known {
             Some((_, value)) => Ok(*value),
             None => {
-                let words: Vec<_> = words
-                    .iter()
-                    .map(|(word, _)| format!("\"{word}\""))
-                    .collect();
+                let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
                 Err(words.join(" or "))
             }
         }
     }
 
     /// A list of texts that `good` accepts; in the environment separated by commas.
-    pub(super) fn list(
-        &self,
-        expected: &str,
-        good: impl Fn(&str) -> bool,
-    ) -> Result<Vec<String>, Expected> {
+    pub(super) fn list(&self, expected: &str, good: impl Fn(&str) -> bool) -> Result<Vec<String>, Expected> {
         let items: Option<Vec<String>> = match self {
             Self::Text(text) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
-            Self::Toml(DeValue::Array(items)) => items
-                .iter()
-                .map(|item| item.get_ref().as_str().map(str::to_owned))
-                .collect(),
+            Self::Toml(DeValue::Array(items)) => {
+                items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+            }
             Self::Toml(_) => None,
         };
-        items
-            .filter(|items| items.iter().all(|item| good(item)))
-            .ok_or_else(|| expected.to_owned())
+        items.filter(|items| items.iter().all(|item| good(item))).ok_or_else(|| expected.to_owned())
     }
 
     /// One text or a list of them, not empty.
-    pub(super) fn one_or_list(
-        &self,
-        expected: &str,
-        good: impl Fn(&str) -> bool,
-    ) -> Result<Vec<String>, Expected> {
+    pub(super) fn one_or_list(&self, expected: &str, good: impl Fn(&str) -> bool) -> Result<Vec<String>, Expected> {
         let items = match self {
             Self::Toml(DeValue::String(text)) => vec![text.to_string()],
             _ => self.list(expected, &good)?,
@@ -197,17 +175,11 @@ const ADDRESS: &str = "IP:PORT, such as \"127.0.0.1:8080\"";
 /// # Errors
 /// The words for what would be right.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = text
-        .strip_prefix("localhost:")
-        .map(|port| format!("127.0.0.1:{port}"));
-    numeric
-        .as_deref()
-        .unwrap_or(text)
-        .parse()
-        .map_err(|_| match text.parse::<u16>() {
-            Ok(port) => format!("IP:PORT, such as \"127.0.0.1:{port}\""),
-            Err(_) => ADDRESS.to_owned(),
-        })
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    numeric.as_deref().unwrap_or(text).parse().map_err(|_| match text.parse::<u16>() {
+        Ok(port) => format!("IP:PORT, such as \"127.0.0.1:{port}\""),
+        Err(_) => ADDRESS.to_owned(),
+    })
 }
 
 /// Reads the address of a listener that may be `off`.
@@ -239,8 +211,7 @@ pub(super) fn node_name(text: &str) -> Result<String, String> {
 /// Whether a text is an absolute HTTP URL with a host.
 pub(super) fn is_url(text: &str) -> bool {
     text.parse::<http::Uri>().is_ok_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|host| !host.is_empty())
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
     })
 }
 
@@ -252,20 +223,11 @@ fn natural(integer: &DeInteger<'_>) -> Option<u64> {
 fn json(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::from(text.as_ref()),
-        DeValue::Integer(integer) => {
-            Value::from(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?)
-        }
-        DeValue::Float(float) => {
-            Value::Number(serde_json::Number::from_f64(float.as_str().parse().ok()?)?)
-        }
+        DeValue::Integer(integer) => Value::from(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?),
+        DeValue::Float(float) => Value::Number(serde_json::Number::from_f64(float.as_str().parse().ok()?)?),
         DeValue::Boolean(boolean) => Value::from(*boolean),
         DeValue::Datetime(datetime) => Value::from(datetime.to_string()),
-        DeValue::Array(items) => Value::Array(
-            items
-                .iter()
-                .map(|item| json(item.get_ref()))
-                .collect::<Option<_>>()?,
-        ),
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| json(item.get_ref())).collect::<Option<_>>()?),
         DeValue::Table(table) => Value::Object(
             table
                 .iter()

@@ -80,8 +80,7 @@ pub struct GrpcConfig {
 
 impl GrpcConfig {
     /// `127.0.0.1:8090`.
-    pub const DEFAULT_LISTEN: SocketAddr =
-        SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
 }
 
 /// `[admin]`: `/metrics`, `/healthz`, `/readyz`, `/console`.
@@ -95,8 +94,7 @@ pub struct AdminConfig {
 
 impl AdminConfig {
     /// `127.0.0.1:8091`.
-    pub const DEFAULT_LISTEN: SocketAddr =
-        SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8091);
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8091);
 }
 
 /// `[tasks]`: where tasks are kept, how long, how many.

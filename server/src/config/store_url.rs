@@ -84,9 +84,7 @@ fn without_password(url: &str) -> String {
 }
 
 fn hint(text: &str) -> StoreUrlError {
-    StoreUrlError {
-        hint: text.to_owned(),
-    }
+    StoreUrlError { hint: text.to_owned() }
 }
 
 #[cfg(test)]
@@ -99,10 +97,7 @@ mod tests {
             ("memory", StoreUrl::Memory),
             ("sqlite:tokkuri.db", StoreUrl::Sqlite("tokkuri.db".into())),
             ("sqlite:///var/t.db", StoreUrl::Sqlite("/var/t.db".into())),
-            (
-                "postgres://u@h/db",
-                StoreUrl::Postgres("postgres://u@h/db".into()),
-            ),
+            ("postgres://u@h/db", StoreUrl::Postgres("postgres://u@h/db".into())),
         ] {
             assert_eq!(text.parse(), Ok(store), "{text}");
         }
@@ -124,9 +119,7 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let store: StoreUrl = "postgres://me:s3cret@db:5432/tokkuri?password=s3cret"
-            .parse()
-            .unwrap();
+        let store: StoreUrl = "postgres://me:s3cret@db:5432/tokkuri?password=s3cret".parse().unwrap();
         assert_eq!(store.to_string(), "postgres://me@db:5432/tokkuri");
         assert!(!format!("{store:?}").contains("s3cret"));
     }

@@ -1,10 +1,7 @@
 //! "Did you mean": finds the known name that a mistyped one most likely stands for.
 
 /// The nearest of `known` to `given`, if it is near enough to be a slip of the finger or a forgotten unit.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = normal(given);
     known
         .into_iter()

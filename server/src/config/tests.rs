@@ -91,24 +91,13 @@ fn every_setting_of_the_contract_reaches_its_field() {
     assert_eq!(server.http, "0.0.0.0:9000".parse().unwrap());
     assert_eq!(server.node.as_deref(), Some("n1"));
     assert_eq!(server.name, "files");
-    assert_eq!(
-        server.instructions.as_deref(),
-        Some("Ask for export_files.")
-    );
+    assert_eq!(server.instructions.as_deref(), Some("Ask for export_files."));
     assert_eq!(server.allowed_hosts, ["mcp.example.com", "localhost:9000"]);
     assert_eq!(server.allowed_origins, ["https://app.example.com"]);
-    assert_eq!(
-        (server.max_body_bytes, server.request_timeout_ms),
-        (1 << 20, 1000)
-    );
+    assert_eq!((server.max_body_bytes, server.request_timeout_ms), (1 << 20, 1000));
     assert_eq!((server.shutdown_ms, server.state_ttl_ms), (0, 60_000));
     assert_eq!(server.state_secret, Some(Secret::new("0123456789abcdef")));
-    let pair = |cert: &str, key: &str| {
-        Some(KeyPair {
-            cert: cert.into(),
-            key: key.into(),
-        })
-    };
+    let pair = |cert: &str, key: &str| Some(KeyPair { cert: cert.into(), key: key.into() });
     assert_eq!(config.tls, pair("c.pem", "k.pem"));
     assert_eq!(
         config.grpc,
@@ -173,16 +162,10 @@ fn every_setting_of_the_contract_reaches_its_field() {
             poll_interval_ms: Some(70),
         }]
     );
-    assert_eq!(
-        config.upstreams[0].reach,
-        Reach::Url("http://127.0.0.1:1/mcp".into())
-    );
+    assert_eq!(config.upstreams[0].reach, Reach::Url("http://127.0.0.1:1/mcp".into()));
     assert_eq!(config.upstreams[0].task, TaskUse::None);
     assert_eq!(config.upstreams[0].token_env.as_deref(), Some("A_TOKEN"));
-    assert_eq!(
-        config.upstreams[1].reach,
-        Reach::Command(vec!["b".into(), "--stdio".into()])
-    );
+    assert_eq!(config.upstreams[1].reach, Reach::Command(vec!["b".into(), "--stdio".into()]));
     assert_eq!(config.upstreams[1].task, TaskUse::Optional);
 }
 
@@ -213,10 +196,7 @@ fn every_kind_of_value_can_come_from_the_environment() {
         ("TOKKURI_TELEMETRY_FORMAT", "json"),
         ("TOKKURI_AUTH_ISSUER", "i"),
         ("TOKKURI_AUTH_AUDIENCE", "one,two"),
-        (
-            "TOKKURI_AUTH_HS256_SECRET",
-            "0123456789abcdef0123456789abcdef",
-        ),
+        ("TOKKURI_AUTH_HS256_SECRET", "0123456789abcdef0123456789abcdef"),
         ("TOKKURI_SERVER_INSTRUCTIONS", ""),
         ("TOKKURI_TEST_CLOCK_OFFSET_MS", "1"),
         ("TOKKURI_GRPC_SERVICE_HOST", "10.0.0.1"),
@@ -237,10 +217,7 @@ fn every_kind_of_value_can_come_from_the_environment() {
 #[test]
 fn no_secret_is_printed() {
     let text = EVERYTHING
-        .replace(
-            "jwks = \"https://id.example.com/jwks\"",
-            "hs256_secret = \"VERY-SECRET-VERY-SECRET-VERY-SECRET\"",
-        )
+        .replace("jwks = \"https://id.example.com/jwks\"", "hs256_secret = \"VERY-SECRET-VERY-SECRET-VERY-SECRET\"")
         .replace("token = \"t\"", "token = \"VERY-SECRET\"")
         .replace("postgres://u@h", "postgres://u:VERY-SECRET@h");
     let config = Config::from_toml(&text, "t").unwrap();

@@ -42,9 +42,7 @@ fn question(default: Option<&str>) -> Value {
 /// A server with the tool `t` that answers everything else by `script`.
 async fn server(mut script: impl FnMut(&Seen) -> Answer + Send + 'static) -> Scripted {
     Scripted::start(move |request| match request.method() {
-        "tools/list" => {
-            Answer::Result(json!({ "tools": [{ "name": "t", "inputSchema": schema() }] }))
-        }
+        "tools/list" => Answer::Result(json!({ "tools": [{ "name": "t", "inputSchema": schema() }] })),
         _ => script(request),
     })
     .await
@@ -77,41 +75,25 @@ async fn call_with(url: &str, line: &str, answerer: Answerer, interrupts: Interr
     let words = ["call", "--url", url].into_iter().chain(line.split(' '));
     let args = Line::parse_from(words).args;
     let client = args.endpoint.client().unwrap();
-    let around = Surroundings {
-        answerer,
-        interrupts,
-        terminal: false,
-    };
+    let around = Surroundings { answerer, interrupts, terminal: false };
     let mut out = Vec::new();
     let ended = perform(&args, &client, around, &mut out).await;
-    Outcome {
-        ended,
-        printed: String::from_utf8(out).unwrap(),
-    }
+    Outcome { ended, printed: String::from_utf8(out).unwrap() }
 }
 
 #[tokio::test]
 async fn an_inline_answer_is_printed() {
     let server = server(|_| Answer::Result(done("hello", false))).await;
     let outcome = call(&server.url, "t --arg n=5", Answerer::Nobody).await;
-    assert_eq!(
-        (outcome.exit(), outcome.printed.as_str()),
-        (Exit::Ok, "hello\n")
-    );
-    assert_eq!(
-        server.of("tools/call")[0].params()["arguments"],
-        json!({ "n": 5 })
-    );
+    assert_eq!((outcome.exit(), outcome.printed.as_str()), (Exit::Ok, "hello\n"));
+    assert_eq!(server.of("tools/call")[0].params()["arguments"], json!({ "n": 5 }));
 }
 
 #[tokio::test]
 async fn a_tool_that_says_it_failed_is_printed_and_exits_1() {
     let server = server(|_| Answer::Result(done("no such file", true))).await;
     let outcome = call(&server.url, "t", Answerer::Nobody).await;
-    assert_eq!(
-        (outcome.exit(), outcome.printed.as_str()),
-        (Exit::Failed, "no such file\n")
-    );
+    assert_eq!((outcome.exit(), outcome.printed.as_str()), (Exit::Failed, "no such file\n"));
 }
 
 #[tokio::test]
@@ -123,23 +105,12 @@ async fn a_task_with_a_question_is_followed_answered_once_and_printed() {
             answered = true;
             Answer::Result(json!({ "resultType": "complete" }))
         }
-        _ if answered => Answer::Result(task(
-            "complete",
-            "completed",
-            json!({ "result": done("hello Ada", false) }),
-        )),
-        _ => Answer::Result(task(
-            "complete",
-            "input_required",
-            json!({ "inputRequests": question(Some("Ada")) }),
-        )),
+        _ if answered => Answer::Result(task("complete", "completed", json!({ "result": done("hello Ada", false) }))),
+        _ => Answer::Result(task("complete", "input_required", json!({ "inputRequests": question(Some("Ada")) }))),
     })
     .await;
     let outcome = call(&server.url, "t", Answerer::Defaults).await;
-    assert_eq!(
-        (outcome.exit(), outcome.printed.as_str()),
-        (Exit::Ok, "hello Ada\n")
-    );
+    assert_eq!((outcome.exit(), outcome.printed.as_str()), (Exit::Ok, "hello Ada\n"));
     let updates = server.of("tasks/update");
     assert_eq!(updates.len(), 1);
     assert_eq!(
@@ -150,18 +121,11 @@ async fn a_task_with_a_question_is_followed_answered_once_and_printed() {
 
 #[tokio::test]
 async fn a_question_that_nobody_can_answer_ends_the_call_but_not_the_task() {
-    let server = server(|_| {
-        Answer::Result(task(
-            "task",
-            "input_required",
-            json!({ "inputRequests": question(None) }),
-        ))
-    })
-    .await;
+    let server =
+        server(|_| Answer::Result(task("task", "input_required", json!({ "inputRequests": question(None) })))).await;
     let outcome = call(&server.url, "t", Answerer::Nobody).await;
     assert_eq!(outcome.exit(), Exit::Unanswered);
-    let want =
-        "tokkuri task answer T1 ask accept --json '{\"name\":\"…\"}' --url http://127.0.0.1:";
+    let want = "tokkuri task answer T1 ask accept --json '{\"name\":\"…\"}' --url http://127.0.0.1:";
     assert!(outcome.error().contains(want), "{}", outcome.error());
     assert!(server.of("tasks/cancel").is_empty());
 }
@@ -169,11 +133,7 @@ async fn a_question_that_nobody_can_answer_ends_the_call_but_not_the_task() {
 #[tokio::test]
 async fn a_failed_task_says_why_and_exits_1() {
     let server = server(|request| match request.method() {
-        "tools/call" => Answer::Result(task(
-            "task",
-            "working",
-            json!({ "statusMessage": "1/2 first" }),
-        )),
+        "tools/call" => Answer::Result(task("task", "working", json!({ "statusMessage": "1/2 first" }))),
         _ => Answer::Result(task(
             "complete",
             "failed",
@@ -183,10 +143,7 @@ async fn a_failed_task_says_why_and_exits_1() {
     .await;
     let outcome = call(&server.url, "t", Answerer::Nobody).await;
     assert_eq!(outcome.exit(), Exit::Failed);
-    assert_eq!(
-        outcome.error(),
-        "the task failed: the node was lost (code -32603)"
-    );
+    assert_eq!(outcome.error(), "the task failed: the node was lost (code -32603)");
 }
 
 #[tokio::test]
@@ -201,20 +158,14 @@ async fn what_a_tool_asks_before_it_starts_is_answered_on_the_retry() {
     assert_eq!(outcome.printed, "hello\n");
     let retry = &server.of("tools/call")[1];
     assert_eq!(retry.params()["requestState"], "s");
-    assert_eq!(
-        retry.params()["inputResponses"],
-        json!({ "ask": { "action": "decline" } })
-    );
+    assert_eq!(retry.params()["inputResponses"], json!({ "ask": { "action": "decline" } }));
 }
 
 #[tokio::test]
 async fn a_detached_call_prints_the_id_and_asks_no_more() {
     let server = server(|_| Answer::Result(task("task", "working", json!({})))).await;
     let outcome = call(&server.url, "t --detach", Answerer::Nobody).await;
-    assert_eq!(
-        (outcome.exit(), outcome.printed.as_str()),
-        (Exit::Ok, "T1\n")
-    );
+    assert_eq!((outcome.exit(), outcome.printed.as_str()), (Exit::Ok, "T1\n"));
     assert!(server.of("tasks/get").is_empty());
 }
 
@@ -249,13 +200,7 @@ async fn ctrl_c_cancels_the_task_once_and_waits_for_its_end() {
     let server = cancelling(press, false).await;
     let outcome = call_with(&server.url, "t", Answerer::Nobody, interrupts).await;
     assert_eq!(outcome.exit(), Exit::Interrupted);
-    let last: Vec<_> = server
-        .seen()
-        .iter()
-        .rev()
-        .take(2)
-        .map(|r| r.method().to_owned())
-        .collect();
+    let last: Vec<_> = server.seen().iter().rev().take(2).map(|r| r.method().to_owned()).collect();
     assert_eq!(last, ["tasks/get", "tasks/cancel"]);
     assert_eq!(server.of("tasks/cancel").len(), 1);
 }
@@ -273,31 +218,16 @@ async fn a_second_ctrl_c_leaves_a_task_that_does_not_end() {
 async fn what_cannot_be_called_says_why_with_its_own_exit_code() {
     let server = server(|_| Answer::Error(200, json!({ "code": -32602, "message": "no" }))).await;
     for (line, exit, needle) in [
-        (
-            "tt",
-            Exit::Refused,
-            "the server has no tool \"tt\"; did you mean t?",
-        ),
+        ("tt", Exit::Refused, "the server has no tool \"tt\"; did you mean t?"),
         ("t --arg n=many", Exit::Usage, "n is a whole number"),
         ("t --json [1]", Exit::Usage, "--json is no object"),
-        (
-            "t",
-            Exit::Refused,
-            "the server refused tools/call: no (code -32602)",
-        ),
+        ("t", Exit::Refused, "the server refused tools/call: no (code -32602)"),
     ] {
         let outcome = call(&server.url, line, Answerer::Nobody).await;
         assert_eq!(outcome.exit(), exit, "{line}");
-        assert!(
-            outcome.error().contains(needle),
-            "{line}: {}",
-            outcome.error()
-        );
+        assert!(outcome.error().contains(needle), "{line}: {}", outcome.error());
     }
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let outcome = call(&format!("http://{free}/mcp"), "t", Answerer::Nobody).await;
     assert_eq!(outcome.exit(), Exit::Unreachable);
 }
