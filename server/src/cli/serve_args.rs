@@ -24,7 +24,7 @@ use crate::config::{Config, ConfigError, Listener, StoreUrl, flag};
 /// let config = cli.serve.overlay(Default::default());
 /// assert_eq!(config.server.http.port(), 0);
 /// ```
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   tokkuri serve --tools demo --root .      the demo tools, on your files below the working directory
@@ -70,6 +70,23 @@ pub enum ToolSet {
     Demo,
     /// None.
     None,
+}
+
+impl Default for ServeArgs {
+    /// No flag given.
+    fn default() -> Self {
+        Self {
+            config: None,
+            http: None,
+            grpc: None,
+            admin: None,
+            store: None,
+            node: None,
+            tools: None,
+            root: PathBuf::from("."),
+            stdio: false,
+        }
+    }
 }
 
 impl ServeArgs {
