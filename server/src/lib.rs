@@ -1,1 +1,5 @@
-//! x
+//! MCP tools as tasks.
+
+pub mod cli;
+pub mod client;
+pub mod config;
