@@ -15,6 +15,7 @@
 //! | [`store`] | the protocol between procedures and a store, as data, and a reference store |
 //! | [`run`] | what the run of one attempt is owed: answers, a stop, the writing of its progress |
 //! | [`host`] | the table of a node's runs, and how readings of the store and signals reach them |
+//! | [`replay`] | what a tool that asks on the request itself gets, round by round |
 //! | [`admission`] | whether a call becomes a task, runs in the request, or is refused |
 //! | [`access`] | whose task it is and which scopes it needs |
 //! | [`form`] | whether an answer fits the question that was asked |
@@ -42,6 +43,7 @@ pub mod host;
 pub mod id;
 pub mod payload;
 pub mod procedure;
+pub mod replay;
 pub mod run;
 #[cfg(feature = "std")]
 pub mod signal;

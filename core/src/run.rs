@@ -31,6 +31,17 @@ pub enum Stop {
     Shutdown,
 }
 
+impl Stop {
+    /// What the node still has to store about a task whose run it stopped for this reason: why the task has failed. `None` if
+    /// the store knows of the end already, if it is no longer this node's to store, or if the task may run again elsewhere.
+    pub const fn ends_task(self, restartable: bool) -> Option<&'static str> {
+        match self {
+            Self::Shutdown if !restartable => Some("The server shut down before the task ended."),
+            Self::Shutdown | Self::Cancelled | Self::Expired | Self::Lost | Self::LeaseLost => None,
+        }
+    }
+}
+
 /// The monitor of one attempt.
 ///
 /// # Contract
