@@ -101,7 +101,10 @@ impl<P: Payload> Run<P> {
         let stop = match seen {
             Seen::Gone => Some(Stop::Expired),
             Seen::Task(task) => {
-                if self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
+                // A reading from before this attempt, of a task that is just being taken over, says nothing about it: a place
+                // is reserved before the take-over is stored, and whatever was stored earlier may still arrive.
+                let earlier = task.attempt < self.attempt;
+                if earlier || self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
                     return false;
                 }
                 self.seen = Some(Arc::clone(task));
@@ -201,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::task::Command;
-    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, task};
+    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, restartable, task};
 
     fn reading(task: &Task<Number>) -> Seen<Number> {
         Seen::Task(Arc::new(task.clone()))
@@ -228,6 +231,18 @@ mod tests {
         let before = run.clone();
         assert!(!run.observe(&old));
         assert_eq!(run, before);
+    }
+
+    #[test]
+    fn a_reading_from_before_the_take_over_does_not_stop_the_new_attempt() {
+        let mut task = restartable();
+        let before = reading(&task);
+        let mut run = Run::reserve(task.id, task.attempt.next());
+        assert!(!run.observe(&before));
+        let lose = Command::Lose { attempt: task.attempt, heir: Some(task.node), why: "lost".into() };
+        task.apply(T0, lose, &mut Vec::new()).unwrap();
+        assert!(run.start(&Arc::new(task)));
+        assert_eq!(run.stop(), None);
     }
 
     #[test]
