@@ -52,7 +52,7 @@ pub struct Run<P> {
 struct Progress {
     /// Not taken up yet.
     pending: Option<Text>,
-    /// Being written: lost if the write is dropped.
+    /// Being written: it may not arrive.
     in_flight: Option<Text>,
     /// No write before this moment, by the process's clock.
     not_before: Millis,
@@ -186,9 +186,16 @@ impl<P: Payload> Run<P> {
         }
     }
 
-    /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it.
+    /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it, and what it read of the store was
+    /// [observed](Self::observe). If the store does not have the text, it is still to be written, unless there is newer.
     pub fn progress_written(&mut self) {
-        self.progress.in_flight = None;
+        let stored = self.seen.as_ref().and_then(|task| task.status_message.as_ref());
+        if let Some(written) = self.progress.in_flight.take()
+            && self.progress.pending.is_none()
+            && stored != Some(&written)
+        {
+            self.progress.pending = Some(written);
+        }
     }
 
     /// The run has ended: the progress that has to stand before the end, if some may not be stored yet.
@@ -280,5 +287,25 @@ mod tests {
         assert_eq!(run.progress_due(T0.after(PROGRESS_INTERVAL_MS)), ProgressDue::Write("3".into()));
         // The write is dropped half-way: its text is not lost.
         assert_eq!(run.finish(), Some("3".into()));
+    }
+
+    #[test]
+    fn progress_that_the_store_did_not_take_is_written_again_and_stands_before_the_end() {
+        let mut task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        run.start(&Arc::new(task.clone()));
+        run.progress("1".into());
+        assert_eq!(run.progress_due(T0), ProgressDue::Write("1".into()));
+        run.progress_written();
+        assert_eq!(run.clone().finish(), Some("1".into()));
+
+        let again = T0.after(PROGRESS_INTERVAL_MS);
+        assert_eq!(run.progress_due(T0.after(1)), ProgressDue::At(again));
+        assert_eq!(run.progress_due(again), ProgressDue::Write("1".into()));
+        task.apply(T0, Command::Progress { by: task.attempt, message: "1".into() }, &mut Vec::new()).unwrap();
+        run.observe(&reading(&task));
+        run.progress_written();
+        assert_eq!(run.progress_due(again.after(PROGRESS_INTERVAL_MS)), ProgressDue::Nothing);
+        assert_eq!(run.finish(), None);
     }
 }
