@@ -166,7 +166,8 @@ impl Watch {
         Request::TouchedSince { node: self.node, since: self.since }
     }
 
-    /// The look was answered at `now`, the store's time.
+    /// The look was answered at `now`, the store's time, and what it named was read and [observed](Host::observe). Not before:
+    /// if a reading fails, the next look has to name its task again.
     pub fn answered(&mut self, now: Millis) {
         self.since = self.since.max(now.before(OVERLAP_MS));
     }
