@@ -99,6 +99,8 @@ impl<P: Payload> Run<P> {
     /// A reading of the store. Returns whether it was news to the run.
     pub fn observe(&mut self, seen: &Seen<P>) -> bool {
         let stop = match seen {
+            // A reading from before the task was stored. If the task has really gone since, the clock will tell.
+            Seen::Gone if self.seen.is_none() => return false,
             Seen::Gone => Some(Stop::Expired),
             Seen::Task(task) => {
                 // A reading from before this attempt, of a task that is just being taken over, says nothing about it: a place
@@ -261,6 +263,17 @@ mod tests {
         run.observe(&reading(&task));
         run.start(&created);
         assert_eq!(run.stop(), Some(Stop::Cancelled));
+    }
+
+    #[test]
+    fn a_reading_from_before_the_task_was_stored_does_not_stop_its_run() {
+        let task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        assert!(!run.observe(&Seen::Gone));
+        run.start(&Arc::new(task));
+        assert_eq!(run.stop(), None);
+        assert!(run.observe(&Seen::Gone));
+        assert_eq!(run.stop(), Some(Stop::Expired));
     }
 
     #[test]
