@@ -59,6 +59,9 @@ impl<P: Payload> Host<P> {
     /// Carries out what a procedure wants of the table.
     pub fn local(&mut self, local: Local) {
         match local {
+            // Two sweeps of one node may want the same task: the one that loses must not touch the run that the other started.
+            Local::Reserve { id, attempt } if self.has_started(id, attempt) => {}
+            Local::Abandon { id, attempt } if self.has_started(id, attempt) => {}
             Local::Reserve { id, attempt } => {
                 // An older attempt of the same task may still be winding down here: the new one takes its place, and the
                 // old one, asking for itself, finds that it is lost.
@@ -71,6 +74,10 @@ impl<P: Payload> Host<P> {
 
     /// A stored task is to be run here. True if its run is to be spawned now: once per attempt.
     pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
+        if self.has_started(task.id, task.attempt) {
+            self.observe(task.id, &Seen::Task(Arc::clone(task)));
+            return false;
+        }
         let run = self.runs.entry(task.id).or_insert_with(|| Run::reserve(task.id, task.attempt));
         if run.attempt() != task.attempt || !run.start(task) {
             return false;
@@ -83,7 +90,16 @@ impl<P: Payload> Host<P> {
 
     /// A reading of the store. Returns whether it is news to a run here.
     pub fn observe(&mut self, id: TaskId, seen: &Seen<P>) -> bool {
-        self.runs.get_mut(&id).is_some_and(|run| run.observe(seen))
+        let Some(run) = self.runs.get_mut(&id) else { return false };
+        let before = run.expires();
+        let news = run.observe(seen);
+        let after = run.expires();
+        // An end may raise the time to live.
+        if before != after && run.is_started() {
+            before.map(|before| self.expiry.remove(&(before, id)));
+            after.map(|after| self.expiry.insert((after, id)));
+        }
+        news
     }
 
     /// Somebody says that the task has this revision now. Returns whether the store has to be asked.
@@ -118,6 +134,11 @@ impl<P: Payload> Host<P> {
         }
     }
 
+    /// Whether the run of this attempt, or of a newer one, was started here.
+    fn has_started(&self, id: TaskId, attempt: Attempt) -> bool {
+        self.runs.get(&id).is_some_and(|run| run.is_started() && run.attempt() >= attempt)
+    }
+
     fn forget(&mut self, id: TaskId) {
         if let Some(run) = self.runs.remove(&id)
             && let Some(expires) = run.expires()
@@ -145,7 +166,8 @@ impl Watch {
         Request::TouchedSince { node: self.node, since: self.since }
     }
 
-    /// The look was answered at `now`, the store's time.
+    /// The look was answered at `now`, the store's time, and what it named was read and [observed](Host::observe). Not before:
+    /// if a reading fails, the next look has to name its task again.
     pub fn answered(&mut self, now: Millis) {
         self.since = self.since.max(now.before(OVERLAP_MS));
     }
@@ -190,6 +212,30 @@ mod tests {
         assert!(host.start(&Arc::new(task.clone())));
         host.release(task.id, first);
         assert!(host.run_of(task.id, task.attempt).is_some(), "the old run's end does not release the new one");
+    }
+
+    #[test]
+    fn a_sweep_that_came_second_leaves_the_run_of_the_first_alone() {
+        let task = Arc::new(restartable());
+        let (id, attempt) = (task.id, task.attempt);
+        let mut host = Host::default();
+        host.local(Local::Reserve { id, attempt });
+        assert!(host.start(&task));
+        host.local(Local::Reserve { id, attempt });
+        host.local(Local::Abandon { id, attempt });
+        assert!(host.run_of(id, attempt).is_some_and(|run| run.is_started()));
+        assert!(!host.start(&task));
+    }
+
+    #[test]
+    fn a_run_leaves_nothing_behind_although_its_end_raised_the_time_to_live() {
+        let mut task = task();
+        let mut host = Host::default();
+        host.start(&Arc::new(task.clone()));
+        task.apply(T0.after(TTL_MS - 1), Command::Cancel, &mut Vec::new()).unwrap();
+        host.observe(task.id, &Seen::Task(Arc::new(task.clone())));
+        host.release(task.id, task.attempt);
+        assert_eq!(host, Host::default());
     }
 
     #[test]

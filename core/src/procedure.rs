@@ -38,8 +38,12 @@ use crate::task::{Effect, Task};
 ///
 /// # Contract
 /// Call [`step`](Self::step) with [`Input::Begin`], do what it says, and call it with what came of it, until it says
-/// [`Step::Done`]. After that it must not be called again. A procedure that is dropped half-way leaves the store as its last
-/// answered request left it: nothing is half-written.
+/// [`Step::Done`]. After that it must not be called again.
+///
+/// A procedure that is dropped half-way leaves the store as its last request left it: nothing is half-written. But what it has
+/// stored may then want effects that nobody carries out. [`Read`], [`Expire`] and a [`Write`] of a client or a run may be dropped
+/// all the same: nodes find out by their next look at the store. [`Create`] and [`TakeOver`] may not: their run would be stored
+/// as this node's, and never started. Drive them in a task of their own, whatever becomes of the request.
 pub trait Procedure {
     /// What its tasks carry.
     type Payload;

@@ -63,7 +63,7 @@ pub struct Run<P> {
 struct Progress {
     /// Not taken up yet.
     pending: Option<Text>,
-    /// Being written: lost if the write is dropped.
+    /// Being written: it may not arrive.
     in_flight: Option<Text>,
     /// No write before this moment, by the process's clock.
     not_before: Millis,
@@ -110,9 +110,14 @@ impl<P: Payload> Run<P> {
     /// A reading of the store. Returns whether it was news to the run.
     pub fn observe(&mut self, seen: &Seen<P>) -> bool {
         let stop = match seen {
+            // A reading from before the task was stored. If the task has really gone since, the clock will tell.
+            Seen::Gone if self.seen.is_none() => return false,
             Seen::Gone => Some(Stop::Expired),
             Seen::Task(task) => {
-                if self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
+                // A reading from before this attempt, of a task that is just being taken over, says nothing about it: a place
+                // is reserved before the take-over is stored, and whatever was stored earlier may still arrive.
+                let earlier = task.attempt < self.attempt;
+                if earlier || self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
                     return false;
                 }
                 self.seen = Some(Arc::clone(task));
@@ -194,9 +199,16 @@ impl<P: Payload> Run<P> {
         }
     }
 
-    /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it.
+    /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it, and what it read of the store was
+    /// [observed](Self::observe). If the store does not have the text, it is still to be written, unless there is newer.
     pub fn progress_written(&mut self) {
-        self.progress.in_flight = None;
+        let stored = self.seen.as_ref().and_then(|task| task.status_message.as_ref());
+        if let Some(written) = self.progress.in_flight.take()
+            && self.progress.pending.is_none()
+            && stored != Some(&written)
+        {
+            self.progress.pending = Some(written);
+        }
     }
 
     /// The run has ended: the progress that has to stand before the end, if some may not be stored yet.
@@ -212,7 +224,7 @@ mod tests {
 
     use super::*;
     use crate::task::Command;
-    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, task};
+    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, restartable, task};
 
     fn reading(task: &Task<Number>) -> Seen<Number> {
         Seen::Task(Arc::new(task.clone()))
@@ -242,6 +254,18 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_from_before_the_take_over_does_not_stop_the_new_attempt() {
+        let mut task = restartable();
+        let before = reading(&task);
+        let mut run = Run::reserve(task.id, task.attempt.next());
+        assert!(!run.observe(&before));
+        let lose = Command::Lose { attempt: task.attempt, heir: Some(task.node), why: "lost".into() };
+        task.apply(T0, lose, &mut Vec::new()).unwrap();
+        assert!(run.start(&Arc::new(task)));
+        assert_eq!(run.stop(), None);
+    }
+
+    #[test]
     fn a_cancel_that_comes_before_the_start_is_not_missed() {
         let mut task = task();
         let created = Arc::new(task.clone());
@@ -250,6 +274,17 @@ mod tests {
         run.observe(&reading(&task));
         run.start(&created);
         assert_eq!(run.stop(), Some(Stop::Cancelled));
+    }
+
+    #[test]
+    fn a_reading_from_before_the_task_was_stored_does_not_stop_its_run() {
+        let task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        assert!(!run.observe(&Seen::Gone));
+        run.start(&Arc::new(task));
+        assert_eq!(run.stop(), None);
+        assert!(run.observe(&Seen::Gone));
+        assert_eq!(run.stop(), Some(Stop::Expired));
     }
 
     #[test]
@@ -276,5 +311,25 @@ mod tests {
         assert_eq!(run.progress_due(T0.after(PROGRESS_INTERVAL_MS)), ProgressDue::Write("3".into()));
         // The write is dropped half-way: its text is not lost.
         assert_eq!(run.finish(), Some("3".into()));
+    }
+
+    #[test]
+    fn progress_that_the_store_did_not_take_is_written_again_and_stands_before_the_end() {
+        let mut task = task();
+        let mut run = Run::reserve(task.id, task.attempt);
+        run.start(&Arc::new(task.clone()));
+        run.progress("1".into());
+        assert_eq!(run.progress_due(T0), ProgressDue::Write("1".into()));
+        run.progress_written();
+        assert_eq!(run.clone().finish(), Some("1".into()));
+
+        let again = T0.after(PROGRESS_INTERVAL_MS);
+        assert_eq!(run.progress_due(T0.after(1)), ProgressDue::At(again));
+        assert_eq!(run.progress_due(again), ProgressDue::Write("1".into()));
+        task.apply(T0, Command::Progress { by: task.attempt, message: "1".into() }, &mut Vec::new()).unwrap();
+        run.observe(&reading(&task));
+        run.progress_written();
+        assert_eq!(run.progress_due(again.after(PROGRESS_INTERVAL_MS)), ProgressDue::Nothing);
+        assert_eq!(run.finish(), None);
     }
 }

@@ -58,7 +58,13 @@ impl<P: Payload> Registry<P> {
 
     /// A stored task is to be run here. True if its run is to be spawned now.
     pub fn start(&self, task: &Arc<Task<P>>) -> bool {
-        self.changing(task.id, |host| host.start(task))
+        let mut spawn = false;
+        // Also a run that was started before may learn something from the task.
+        self.changing(task.id, |host| {
+            spawn = host.start(task);
+            true
+        });
+        spawn
     }
 
     /// A reading of the store: whoever waits for what it brings is woken. Returns whether it is news to a run here.
@@ -151,7 +157,8 @@ impl<P: Payload> Registry<P> {
 
     /// The progress write is over.
     pub fn progress_written(&self, id: TaskId, attempt: Attempt) {
-        self.with_run(id, attempt, Run::progress_written);
+        // What was said meanwhile may be due now.
+        self.changing(id, |host| host.run_of(id, attempt).map(Run::progress_written).is_some());
     }
 
     /// The run has returned: the progress that has to stand before its end.

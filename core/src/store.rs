@@ -68,7 +68,9 @@ pub enum Request<P> {
         /// How many at most.
         limit: u32,
     },
-    /// The tasks of one node that changed at or after a moment, ended ones included. Answered with [`Outcome::Touched`].
+    /// The tasks of one node that were inserted or committed at or after a moment, ended ones included. It is the time of the
+    /// insert or commit that counts, not [`Task::updated`]: that is when the writer loaded the task, and a writer may have been
+    /// asleep between the two. Answered with [`Outcome::Touched`].
     TouchedSince {
         /// The node.
         node: NodeId,

@@ -29,6 +29,8 @@ pub struct Write<P> {
     guard: Guard,
     command: Command<P>,
     state: State<P>,
+    /// A commit of which the store could not say whether it was carried out: the next reading tells.
+    doubt: Option<Doubt<P>>,
     conflicts: u32,
     outages: u32,
 }
@@ -49,14 +51,30 @@ enum State<P> {
     Loading,
     Reserving { loaded: Arc<Task<P>>, next: Arc<Task<P>>, effects: Vec<Effect<P>> },
     Committing { next: Arc<Task<P>>, effects: Vec<Effect<P>> },
-    Abandoning { then: Then<P> },
+    Abandoning { then: Then },
     Pausing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Then<P> {
+enum Then {
     Again,
-    Finish(Unavailable, core::marker::PhantomData<P>),
+    Finish(Unavailable),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Doubt<P> {
+    next: Arc<Task<P>>,
+    effects: Vec<Effect<P>>,
+}
+
+impl<P: Payload> Doubt<P> {
+    /// Whether the reading shows that the commit was carried out. A run that was to be started here may have moved on.
+    fn is_settled_by(&self, loaded: &Task<P>) -> bool {
+        match starts(&self.effects) {
+            Some(attempt) => loaded.node == self.next.node && loaded.attempt == attempt,
+            None => *loaded == *self.next,
+        }
+    }
 }
 
 /// What came of a write.
@@ -109,7 +127,7 @@ impl<P: Payload> Write<P> {
     }
 
     const fn new(id: TaskId, guard: Guard, command: Command<P>) -> Self {
-        Self { id, guard, command, state: State::Idle, conflicts: 0, outages: 0 }
+        Self { id, guard, command, state: State::Idle, doubt: None, conflicts: 0, outages: 0 }
     }
 
     fn load(&mut self) -> Step<P, Written<P>> {
@@ -120,11 +138,20 @@ impl<P: Payload> Write<P> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the store answers what it was asked; all else is as wrong")]
     fn loaded(&mut self, answer: Answer<P>) -> Step<P, Written<P>> {
         let loaded = match answer.outcome {
-            Outcome::Loaded(Some(task)) => task,
-            Outcome::Loaded(None) => return self.gone(),
+            Outcome::Loaded(task) => task,
+            Outcome::Unavailable(_) if self.doubt.is_some() => return self.pause(),
             Outcome::Unavailable(unavailable) => return self.unavailable(unavailable),
             _ => out_of_turn(),
         };
+        if let Some(doubt) = self.doubt.take() {
+            return match loaded {
+                Some(loaded) if doubt.is_settled_by(&loaded) => {
+                    self.seen(Written::Done(Arc::clone(&loaded)), loaded, doubt.effects)
+                }
+                Some(_) | None => self.give_back(starts(&doubt.effects), Then::Again),
+            };
+        }
+        let Some(loaded) = loaded else { return self.gone() };
         if let Guard::Caller(caller) = &self.guard
             && loaded.is_visible(answer.now)
         {
@@ -172,11 +199,24 @@ impl<P: Payload> Write<P> {
             }
             Outcome::Conflict => {
                 let why = Text::from("the task changes too often");
-                Then::Finish(Unavailable { why, maybe_done: false }, core::marker::PhantomData)
+                Then::Finish(Unavailable { why, maybe_done: false })
             }
-            Outcome::Unavailable(unavailable) => Then::Finish(unavailable, core::marker::PhantomData),
+            // A run that may have been stored as ours must not be forgotten while our node lives: nobody else would take it
+            // over. And an end that was stored is not to be taken for somebody else's.
+            Outcome::Unavailable(unavailable)
+                if unavailable.maybe_done && (reserved.is_some() || self.guard == Guard::Persistent) =>
+            {
+                self.doubt = Some(Doubt { next, effects });
+                return self.pause();
+            }
+            Outcome::Unavailable(unavailable) => Then::Finish(unavailable),
             _ => out_of_turn(),
         };
+        self.give_back(reserved, then)
+    }
+
+    /// Gives back the place of a run that was not stored, if one was reserved, and goes on.
+    fn give_back(&mut self, reserved: Option<Attempt>, then: Then) -> Step<P, Written<P>> {
         match reserved {
             Some(attempt) => {
                 self.state = State::Abandoning { then };
@@ -186,24 +226,26 @@ impl<P: Payload> Write<P> {
         }
     }
 
-    fn then(&mut self, then: Then<P>) -> Step<P, Written<P>> {
+    fn then(&mut self, then: Then) -> Step<P, Written<P>> {
         match then {
             Then::Again => self.load(),
-            Then::Finish(unavailable, _) => self.unavailable(unavailable),
+            Then::Finish(unavailable) => self.unavailable(unavailable),
         }
     }
 
     fn unavailable(&mut self, unavailable: Unavailable) -> Step<P, Written<P>> {
         match self.guard {
             Guard::Caller(_) | Guard::Node => done(Written::Unavailable(unavailable)),
-            Guard::Persistent => {
-                self.state = State::Pausing;
-                self.conflicts = 0;
-                let ms = MAX_PAUSE_MS.min(50 << self.outages.min(7));
-                self.outages = self.outages.saturating_add(1);
-                Step::Pause { ms }
-            }
+            Guard::Persistent => self.pause(),
         }
+    }
+
+    fn pause(&mut self) -> Step<P, Written<P>> {
+        self.state = State::Pausing;
+        self.conflicts = 0;
+        let ms = MAX_PAUSE_MS.min(50 << self.outages.min(7));
+        self.outages = self.outages.saturating_add(1);
+        Step::Pause { ms }
     }
 
     /// The task is no more, so whoever still runs it has to stop.
@@ -255,4 +297,102 @@ fn starts<P>(effects: &[Effect<P>]) -> Option<Attempt> {
         Effect::Start { attempt, .. } => Some(*attempt),
         Effect::Signal { .. } | Effect::Publish | Effect::Release { .. } => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Shelf;
+    use crate::task::samples::{Number, T0, draft, restartable};
+    use crate::task::{Draft, Phase};
+    use crate::time::Millis;
+
+    fn stored() -> (Shelf<Number>, Attempt, TaskId) {
+        let draft = Draft { restartable: true, ..draft(1) };
+        let id = draft.id;
+        let mut shelf = Shelf::default();
+        shelf.carry_out(T0, Request::Insert { draft: alloc::boxed::Box::new(draft), limit: None });
+        (shelf, Attempt::FIRST, id)
+    }
+
+    /// What the store says when its answer was lost on the way.
+    fn unsure(now: Millis) -> Input<Number> {
+        let outcome = Outcome::Unavailable(Unavailable { why: "lost".into(), maybe_done: true });
+        Input::Store(Answer { now, outcome })
+    }
+
+    /// Drives a write to its end. The answer to its first commit is lost; the commit is carried out only if `carried_out`.
+    fn with_a_lost_answer(
+        shelf: &mut Shelf<Number>,
+        mut write: Write<Number>,
+        carried_out: bool,
+    ) -> (Written<Number>, Vec<After<Number>>, Vec<Local>) {
+        let (mut input, mut lost, mut locals) = (Input::Begin, false, Vec::new());
+        loop {
+            input = match write.step(input) {
+                Step::Store(request @ Request::Commit { .. }) if !lost => {
+                    lost = true;
+                    if carried_out {
+                        shelf.carry_out(T0, request);
+                    }
+                    unsure(T0)
+                }
+                Step::Store(request) => Input::Store(shelf.carry_out(T0, request)),
+                Step::Pause { .. } => Input::Paused,
+                Step::Host(local) => {
+                    locals.push(local);
+                    Input::Host
+                }
+                Step::Done { reply, after } => return (reply, after, locals),
+            }
+        }
+    }
+
+    #[test]
+    fn a_take_over_whose_answer_was_lost_starts_its_run_all_the_same() {
+        for carried_out in [true, false] {
+            let (mut shelf, attempt, id) = stored();
+            let heir = NodeId(2);
+            let lose = Write::lose(id, attempt, Some(heir), "lost".into());
+            let (reply, after, locals) = with_a_lost_answer(&mut shelf, lose, carried_out);
+            assert!(matches!(reply, Written::Done(task) if (task.node, task.attempt) == (heir, attempt.next())));
+            let start = Effect::Start { node: heir, attempt: attempt.next() };
+            assert!(after[0].effects.contains(&start), "{after:?}");
+            let reserve = Local::Reserve { id, attempt: attempt.next() };
+            assert_eq!(locals.last(), Some(&reserve), "the place is kept, or reserved again");
+        }
+    }
+
+    #[test]
+    fn an_end_whose_answer_was_lost_is_known_for_its_own() {
+        for carried_out in [true, false] {
+            let (mut shelf, by, id) = stored();
+            let end = Write::end(id, Command::Complete { by, result: Number(9), message: None });
+            let (reply, after, _) = with_a_lost_answer(&mut shelf, end, carried_out);
+            assert!(matches!(reply, Written::Done(task) if task.phase == Phase::Completed(Number(9))));
+            assert_eq!(after[0].effects, [Effect::Publish]);
+        }
+    }
+
+    #[test]
+    fn a_take_over_that_was_not_stored_gives_its_place_back() {
+        let (mut shelf, attempt, id) = stored();
+        let heir = Some(NodeId(2));
+        let mut write = Write::lose(id, attempt, heir, "lost".into());
+        let Step::Store(load) = write.step(Input::Begin) else { panic!("it loads") };
+        let Step::Host(Local::Reserve { .. }) = write.step(Input::Store(shelf.carry_out(T0, load))) else {
+            panic!("it reserves");
+        };
+        // Another node is faster.
+        let mut other = restartable();
+        other.apply(T0, Command::Lose { attempt, heir: Some(NodeId(3)), why: "lost".into() }, &mut Vec::new()).unwrap();
+        let expected = crate::id::Revision::FIRST;
+        shelf.carry_out(T0, Request::Commit { expected, task: Arc::new(other) });
+        let Step::Store(commit) = write.step(Input::Host) else { panic!("it commits") };
+        let conflict = shelf.carry_out(T0, commit);
+        assert_eq!(write.step(Input::Store(conflict)), Step::Host(Local::Abandon { id, attempt: attempt.next() }));
+        let Step::Store(load) = write.step(Input::Host) else { panic!("it loads again") };
+        let last = write.step(Input::Store(shelf.carry_out(T0, load)));
+        assert!(matches!(last, Step::Done { reply: Written::Rejected(Rejected::StaleAttempt, _), .. }));
+    }
 }

@@ -50,3 +50,38 @@ fn a_run_that_left_the_table_is_lost() {
     assert_eq!(registry.poll_stop(task.id, task.attempt, &mut cx), Poll::Ready(Stop::Lost));
     assert!(registry.is_empty());
 }
+
+#[test]
+fn a_start_that_comes_twice_wakes_whoever_waits_for_what_it_brings() {
+    let registry = Registry::new(1);
+    let mut task = task();
+    let (id, attempt, key) = (task.id, task.attempt, Key::from("a"));
+    assert!(registry.start(&Arc::new(task.clone())));
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let mut cx = Context::from_waker(&waker);
+    assert!(registry.poll_answer(id, attempt, &key, &mut cx).is_pending());
+
+    task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
+    task.apply(T0, answer([("a", Number(4))]), &mut Vec::new()).unwrap();
+    assert!(!registry.start(&Arc::new(task)));
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn progress_that_was_said_during_a_write_is_due_after_it() {
+    let registry = Registry::new(1);
+    let task = Arc::new(task());
+    let (id, attempt) = (task.id, task.attempt);
+    registry.start(&task);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let mut cx = Context::from_waker(&waker);
+    registry.progress(id, attempt, "1".into());
+    assert_eq!(registry.poll_progress(id, attempt, T0, &mut cx), Poll::Ready(ProgressDue::Write("1".into())));
+    registry.progress(id, attempt, "2".into());
+    assert!(registry.poll_progress(id, attempt, T0, &mut cx).is_pending());
+    registry.progress_written(id, attempt);
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(matches!(registry.poll_progress(id, attempt, T0, &mut cx), Poll::Ready(ProgressDue::At(_))));
+}

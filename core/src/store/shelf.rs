@@ -13,12 +13,14 @@ use crate::time::Millis;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shelf<P> {
     rows: BTreeMap<TaskId, Arc<Task<P>>>,
+    /// When each row was stored.
+    touched: BTreeMap<TaskId, Millis>,
     leases: BTreeMap<NodeId, Millis>,
 }
 
 impl<P> Default for Shelf<P> {
     fn default() -> Self {
-        Self { rows: BTreeMap::new(), leases: BTreeMap::new() }
+        Self { rows: BTreeMap::new(), touched: BTreeMap::new(), leases: BTreeMap::new() }
     }
 }
 
@@ -53,12 +55,12 @@ impl<P: Payload> Shelf<P> {
                 if limit.is_some_and(|limit| self.live(now, &task) >= limit as usize) {
                     return Outcome::AtTheLimit;
                 }
-                self.rows.insert(task.id, Arc::clone(&task));
+                self.put(now, Arc::clone(&task));
                 Outcome::Inserted(task)
             }
             Request::Commit { expected, task } => match self.row(now, task.id) {
                 Some(row) if row.revision == expected => {
-                    self.rows.insert(task.id, task);
+                    self.put(now, task);
                     Outcome::Committed
                 }
                 Some(_) | None => Outcome::Conflict,
@@ -78,6 +80,7 @@ impl<P: Payload> Shelf<P> {
                 });
                 for (id, _) in &rows {
                     self.rows.remove(id);
+                    self.touched.remove(id);
                 }
                 Outcome::Removed(rows.into_iter().map(|(id, _)| id).collect())
             }
@@ -88,7 +91,8 @@ impl<P: Payload> Shelf<P> {
                 Outcome::Orphans(self.visible(now).filter(lost).take(limit as usize).cloned().collect())
             }
             Request::TouchedSince { node, since } => {
-                let touched = self.visible(now).filter(|task| task.node == node && task.updated >= since);
+                let touched =
+                    self.visible(now).filter(|task| task.node == node && self.touched.get(&task.id) >= Some(&since));
                 Outcome::Touched(touched.map(|task| (task.id, task.revision)).collect())
             }
             Request::Page { filter, after, limit } => {
@@ -114,5 +118,38 @@ impl<P: Payload> Shelf<P> {
     fn live(&self, now: Millis, like: &Task<P>) -> usize {
         let same = |task: &&Arc<Task<P>>| task.live().is_some() && task.origin.owner == like.origin.owner;
         self.visible(now).filter(same).count()
+    }
+
+    fn put(&mut self, now: Millis, task: Arc<Task<P>>) {
+        self.touched.insert(task.id, now);
+        self.rows.insert(task.id, task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::id::Revision;
+    use crate::task::Command;
+    use crate::task::samples::{T0, draft};
+
+    #[test]
+    fn a_commit_by_a_writer_that_slept_is_touched_when_it_is_stored() {
+        let mut shelf = Shelf::default();
+        let Outcome::Inserted(task) =
+            shelf.carry_out(T0, Request::Insert { draft: Box::new(draft(1)), limit: None }).outcome
+        else {
+            panic!("there was room");
+        };
+        let mut next = Task::clone(&task);
+        next.apply(T0.after(1), Command::Cancel, &mut Vec::new()).unwrap();
+        let commit = Request::Commit { expected: Revision::FIRST, task: Arc::new(next) };
+        assert_eq!(shelf.carry_out(T0.after(50), commit).outcome, Outcome::Committed);
+        let look = Request::TouchedSince { node: task.node, since: T0.after(40) };
+        let touched = Outcome::Touched(alloc::vec![(task.id, Revision::FIRST.next())]);
+        assert_eq!(shelf.carry_out(T0.after(60), look).outcome, touched);
     }
 }

@@ -1,0 +1,69 @@
+//! Requests of several nodes, taken apart into their steps and interleaved at random, on one store that fails now and then, with
+//! signals lost, doubled and late, nodes that crash, and leases that run out.
+
+mod world;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+
+use proptest::test_runner::{Config, TestError, TestRunner};
+use world::World;
+use world::moves::{Script, script};
+
+/// Plays a script to its end; panics where a claim does not hold.
+fn play(script: &Script) -> World {
+    let mut world = World::new();
+    for step in &script.0 {
+        world.make(*step);
+        world.check();
+    }
+    world.settle();
+    world.check();
+    world.check_settled();
+    world
+}
+
+/// Leaves out every move that the failure does not need. (proptest's own shrinking tries each only once.)
+fn shorten(mut script: Script) -> Script {
+    let fails = |script: &Script| catch_unwind(AssertUnwindSafe(|| play(script))).is_err();
+    let hook = take_hook();
+    set_hook(Box::new(|_| {}));
+    let mut before = usize::MAX;
+    while script.0.len() < before {
+        before = script.0.len();
+        for i in (0..before).rev() {
+            let mut without = script.clone();
+            without.0.remove(i);
+            if fails(&without) {
+                script = without;
+            }
+        }
+    }
+    set_hook(hook);
+    script
+}
+
+#[test]
+fn the_claims_hold_however_requests_interleave() {
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 400;
+    }
+    let reached = RefCell::new(BTreeMap::<&str, usize>::new());
+    let outcome = TestRunner::new(config).run(&script(160), |script| {
+        for (what, times) in play(&script).reached {
+            *reached.borrow_mut().entry(what).or_default() += times;
+        }
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, script)) => panic!("{}\nafter:{:?}", why.message(), shorten(script)),
+        Err(TestError::Abort(why)) => panic!("{}", why.message()),
+    }
+    // Each `always` has its `sometimes`: the scripts reach what the claims are about.
+    for what in World::REACHED {
+        assert!(reached.borrow().contains_key(what), "{what}: never reached by {:?}", reached.borrow());
+    }
+}

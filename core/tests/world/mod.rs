@@ -1,0 +1,504 @@
+//! A small world around the shipped machines: two nodes, one store, a wire that loses, doubles and reorders, and a clock that
+//! only goes forward. No transition of a task is written again here; the world only carries out what procedures say and keeps
+//! account of what was stored.
+//!
+//! What happens is in `moves`, what must hold is in `assertions`.
+
+pub(crate) mod assertions;
+pub(crate) mod moves;
+#[path = "payload.rs"]
+pub(crate) mod payload;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use moves::{How, Move, Store, key_name};
+use payload::{Number, caller, draft};
+use tokkuri_core::access::Caller;
+use tokkuri_core::host::{Host, Watch};
+use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
+use tokkuri_core::procedure::{
+    After, Answered, Create, Created, Expire, Input, Procedure, Read, Seen, Step, TakeOver, Taken, Write, Written,
+};
+use tokkuri_core::run::Stop;
+use tokkuri_core::store::{Answer, Outcome, Request, Shelf, Unavailable};
+use tokkuri_core::task::{Command, Effect, Fault, Task};
+use tokkuri_core::time::Millis;
+
+/// How many live tasks an owner may have.
+pub(crate) const LIMIT: u32 = 2;
+/// How long a node is thought alive after it said so.
+pub(crate) const LEASE_MS: u64 = 15_000;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Millis,
+    pub(crate) shelf: Shelf<Number>,
+    pub(crate) nodes: [Node; 2],
+    pub(crate) flights: Vec<Flight>,
+    pub(crate) mail: Vec<Mail>,
+    /// The tools that run, also those whose node has thought better of it: they do not know.
+    pub(crate) runs: Vec<Tool>,
+    /// Every state of every task that was ever stored, oldest first.
+    pub(crate) history: BTreeMap<TaskId, Vec<Arc<Task<Number>>>>,
+    /// Every task that somebody tried to create, with its owner.
+    pub(crate) ids: Vec<(TaskId, Caller)>,
+    /// Every attempt that was started.
+    pub(crate) spawned: BTreeSet<(TaskId, Attempt)>,
+    /// Tasks whose create met a store that did not know: they may stay until their time is over.
+    pub(crate) ghosts: BTreeSet<TaskId>,
+    /// How often something worth reaching was reached.
+    pub(crate) reached: BTreeMap<&'static str, usize>,
+    incarnations: u64,
+}
+
+/// One node: what a host keeps.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) host: Host<Number>,
+    pub(crate) watch: Watch,
+    /// Until when it may trust its lease.
+    pub(crate) leased: Millis,
+}
+
+/// A tool that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    pub(crate) node: usize,
+    pub(crate) incarnation: NodeId,
+    pub(crate) id: TaskId,
+    pub(crate) attempt: Attempt,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    node: usize,
+    /// The incarnation of the node that it was begun by.
+    incarnation: NodeId,
+    op: Op,
+    /// What the procedure waits for.
+    waits: Step<Number, Reply>,
+    pub(crate) kind: Kind,
+}
+
+/// What a request is, for those who judge its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Create(TaskId),
+    /// A client's, and whether the task is the client's own.
+    Client {
+        id: TaskId,
+        own: bool,
+        cancel: bool,
+    },
+    Abandon,
+    /// A run's, and whether it is its end.
+    Run {
+        tool: Tool,
+        end: bool,
+    },
+    Sweep,
+    Expire,
+}
+
+#[derive(Debug)]
+enum Op {
+    Create(Create<Number>),
+    Read(Read<Number>),
+    Write(Box<Write<Number>>),
+    Expire(Expire<Number>),
+    TakeOver(TakeOver<Number>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Created(Created<Number>),
+    Read(Answered<Number>),
+    Written(Written<Number>),
+    Expired(Result<(usize, bool), Unavailable>),
+    Taken(Result<Taken, Unavailable>),
+}
+
+/// What is on its way to a node.
+#[derive(Clone, Debug)]
+pub(crate) enum Mail {
+    /// The run that a node's own procedure wants started. It may be late, but it is never lost while the node lives.
+    Start { node: usize, incarnation: NodeId, task: Arc<Task<Number>> },
+    /// What a node's own procedure read.
+    Seen { node: usize, id: TaskId, seen: Seen<Number> },
+    /// A signal between nodes: the task has this revision now, or is gone.
+    Signal { node: usize, id: TaskId, revision: Option<Revision> },
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let node = |n| Node { id: NodeId(n), host: Host::default(), watch: Watch::new(NodeId(n)), leased: Millis(0) };
+        let mut world = Self {
+            now: Millis(1_000_000),
+            shelf: Shelf::default(),
+            nodes: [node(1), node(2)],
+            flights: Vec::new(),
+            mail: Vec::new(),
+            runs: Vec::new(),
+            history: BTreeMap::new(),
+            ids: Vec::new(),
+            spawned: BTreeSet::new(),
+            ghosts: BTreeSet::new(),
+            reached: BTreeMap::new(),
+            incarnations: 2,
+        };
+        world.lease(0);
+        world.lease(1);
+        world
+    }
+
+    pub(crate) fn reach(&mut self, what: &'static str) {
+        *self.reached.entry(what).or_default() += 1;
+    }
+
+    /// One thing happens. What cannot happen now is passed over.
+    pub(crate) fn make(&mut self, step: Move) {
+        let node = |node: u8| usize::from(node) % 2;
+        match step {
+            Move::Create { node: n, who, restartable } => {
+                let name = ["ann", "bob"][usize::from(who) % 2];
+                let Ok(number) = u8::try_from(self.ids.len()) else { return };
+                let draft = draft(number, name, self.nodes[node(n)].id, restartable);
+                let id = draft.id;
+                self.ids.push((id, caller(name)));
+                self.begin(node(n), Kind::Create(id), Op::Create(Create::new(draft, Some(LIMIT))));
+            }
+            Move::Read { node: n, task, who } => {
+                self.client(node(n), task, who, false, |id, caller| Op::Read(Read::new(id, caller)))
+            }
+            Move::Answer { node: n, task, who, key, value } => self.client(node(n), task, who, false, |id, caller| {
+                let answers = BTreeMap::from([(key_name(key).into(), Number(value))]);
+                Op::Write(Box::new(Write::answers(id, caller, answers)))
+            }),
+            Move::Cancel { node: n, task, who } => {
+                self.client(node(n), task, who, true, |id, caller| Op::Write(Box::new(Write::cancel(id, caller))))
+            }
+            Move::Abandon { node: n, task } => {
+                // Nobody can name a task before it is stored.
+                if let Some((id, _)) = pick(&self.ids, task).filter(|(id, _)| self.history.contains_key(id)) {
+                    self.begin(node(n), Kind::Abandon, Op::Write(Box::new(Write::abandon(id))));
+                }
+            }
+            Move::Report { run, what } => {
+                let Some(tool) = pick(&self.runs, run) else { return };
+                let (by, value) = (tool.attempt, what / 4);
+                let command = match what % 4 {
+                    0 | 1 => Command::Ask { by, key: key_name(value).into(), request: Number(what) },
+                    2 => Command::Progress { by, message: value.to_string().into() },
+                    _ => Command::Note { by, slot: Number(value) },
+                };
+                let write = Op::Write(Box::new(Write::report(tool.id, command)));
+                self.begin(tool.node, Kind::Run { tool, end: false }, write);
+            }
+            Move::End { run, ok } => {
+                let Some(tool) = pick(&self.runs, run) else { return };
+                let by = tool.attempt;
+                let command = match ok {
+                    true => Command::Complete { by, result: Number(9), message: None },
+                    false => Command::Fail { by, fault: Fault::internal("broken") },
+                };
+                self.begin(tool.node, Kind::Run { tool, end: true }, Op::Write(Box::new(Write::end(tool.id, command))));
+            }
+            Move::Sweep { node: n, heir } => {
+                let heir = heir.then_some(self.nodes[node(n)].id);
+                self.begin(node(n), Kind::Sweep, Op::TakeOver(TakeOver::new(heir, "its node was lost".into(), 3)));
+            }
+            Move::Expire { node: n } => self.begin(node(n), Kind::Expire, Op::Expire(Expire::new(3))),
+            Move::Step { request, store } => {
+                if !self.flights.is_empty() {
+                    self.go_on(usize::from(request) % self.flights.len(), store);
+                }
+            }
+            Move::Deliver { message, how } => {
+                if !self.mail.is_empty() {
+                    self.deliver(usize::from(message) % self.mail.len(), how);
+                }
+            }
+            Move::Look { node: n } => self.look(node(n)),
+            Move::Renew { node: n } => self.renew(node(n)),
+            Move::Crash { node: n } => self.crash(node(n)),
+            Move::Wait { ms } => self.now = self.now.after(ms),
+        }
+    }
+
+    fn client(&mut self, node: usize, task: u8, who: u8, cancel: bool, op: impl FnOnce(TaskId, Caller) -> Op) {
+        let Some((id, owner)) = pick(&self.ids, task) else { return };
+        let caller = caller(["ann", "bob"][usize::from(who) % 2]);
+        let own = caller == owner;
+        self.begin(node, Kind::Client { id, own, cancel }, op(id, caller));
+    }
+
+    fn begin(&mut self, node: usize, kind: Kind, op: Op) {
+        let incarnation = self.nodes[node].id;
+        let mut flight = Flight { node, incarnation, op, waits: Step::Pause { ms: 0 }, kind };
+        flight.waits = flight.op.step(Input::Begin);
+        self.flights.push(flight);
+    }
+
+    /// Carries out what a procedure waits for, and tells it.
+    fn go_on(&mut self, at: usize, store: Store) {
+        let mut flight = self.flights.swap_remove(at);
+        let input = match flight.waits.clone() {
+            Step::Store(request) => Input::Store(self.ask(&flight, request, store)),
+            Step::Pause { .. } => Input::Paused,
+            Step::Host(local) => {
+                // A node that came back as another has another table.
+                if self.nodes[flight.node].id == flight.incarnation {
+                    self.nodes[flight.node].host.local(local);
+                }
+                Input::Host
+            }
+            Step::Done { .. } => unreachable!("what is done is not under way"),
+        };
+        match flight.op.step(input) {
+            Step::Done { reply, after } => self.done(&flight, &reply, after),
+            waits => {
+                flight.waits = waits;
+                self.flights.push(flight);
+            }
+        }
+    }
+
+    fn ask(&mut self, flight: &Flight, request: Request<Number>, store: Store) -> Answer<Number> {
+        let fault = |maybe_done| Outcome::Unavailable(Unavailable { why: "the world wants it".into(), maybe_done });
+        let outcome = match store {
+            Store::Away => fault(false),
+            Store::Unsure => fault(true),
+            Store::Conflict if matches!(request, Request::Commit { .. }) => Outcome::Conflict,
+            Store::Mute => {
+                self.carry_out(Some(flight), request);
+                fault(true)
+            }
+            Store::Well | Store::Conflict => self.carry_out(Some(flight), request).outcome,
+        };
+        Answer { now: self.now, outcome }
+    }
+
+    /// Everything goes on, each after it was stored: that is what the assertions look at.
+    fn done(&mut self, flight: &Flight, reply: &Reply, after: Vec<After<Number>>) {
+        self.judge(flight, reply, &after);
+        let node = flight.node;
+        for After { id, seen, effects } in after {
+            for effect in effects {
+                match effect {
+                    Effect::Start { node: on, .. } => {
+                        let Seen::Task(task) = &seen else { panic!("what is gone is not started") };
+                        self.mail.push(Mail::Start { node, incarnation: on, task: Arc::clone(task) });
+                    }
+                    Effect::Signal { node: to, .. } => {
+                        let revision = match &seen {
+                            Seen::Task(task) => Some(task.revision),
+                            Seen::Gone => None,
+                        };
+                        if let Some(to) = self.nodes.iter().position(|it| it.id == to) {
+                            self.mail.push(Mail::Signal { node: to, id, revision });
+                        }
+                    }
+                    Effect::Publish | Effect::Release { .. } => {}
+                }
+            }
+            self.mail.push(Mail::Seen { node, id, seen });
+        }
+        if let Kind::Run { tool, end: true } = flight.kind {
+            self.leave(tool);
+        }
+    }
+
+    fn deliver(&mut self, at: usize, how: How) {
+        let mail = self.mail[at].clone();
+        // A procedure's own starts are no messages: the node carries them out, once.
+        let is_start = matches!(mail, Mail::Start { .. });
+        if is_start || how != How::Twice {
+            self.mail.swap_remove(at);
+        }
+        match mail {
+            Mail::Start { node, incarnation, task } => {
+                if self.nodes[node].id == incarnation && self.nodes[node].host.start(&task) {
+                    let tool = Tool { node, incarnation, id: task.id, attempt: task.attempt };
+                    self.spawn(tool);
+                }
+            }
+            _ if how == How::Never => {}
+            Mail::Seen { node, id, seen } => {
+                self.nodes[node].host.observe(id, &seen);
+            }
+            Mail::Signal { node, id, revision } => {
+                if revision.is_none_or(|revision| self.nodes[node].host.is_behind(id, revision)) {
+                    self.load(node, id);
+                }
+            }
+        }
+    }
+
+    /// The node reads the task; what it read arrives some time later.
+    fn load(&mut self, node: usize, id: TaskId) {
+        if let Outcome::Loaded(task) = self.carry_out(None, Request::Load { id }).outcome {
+            self.mail.push(Mail::Seen { node, id, seen: task.map_or(Seen::Gone, Seen::Task) });
+        }
+    }
+
+    fn look(&mut self, node: usize) {
+        let request = self.nodes[node].watch.request();
+        let Outcome::Touched(touched) = self.carry_out(None, request).outcome else { panic!("it was asked for that") };
+        for (id, revision) in touched {
+            if self.nodes[node].host.is_behind(id, revision)
+                && let Outcome::Loaded(task) = self.carry_out(None, Request::Load { id }).outcome
+            {
+                self.reach("a look brought news");
+                self.nodes[node].host.observe(id, &task.map_or(Seen::Gone, Seen::Task));
+            }
+        }
+        let now = self.now;
+        self.nodes[node].watch.answered(now);
+        self.nodes[node].host.clock(now);
+    }
+
+    /// A node whose lease ran out stops everything and starts again as another: its tasks may be somebody else's by now.
+    fn renew(&mut self, node: usize) {
+        if self.now < self.nodes[node].leased {
+            self.lease(node);
+        } else {
+            self.reach("a lease was lost");
+            self.nodes[node].host.halt(Stop::LeaseLost);
+            self.reincarnate(node);
+        }
+    }
+
+    fn lease(&mut self, node: usize) {
+        let request = Request::Lease { node: self.nodes[node].id, lease_ms: LEASE_MS };
+        let Outcome::Leased(until) = self.carry_out(None, request).outcome else { panic!("it was asked for that") };
+        self.nodes[node].leased = until;
+    }
+
+    /// Everything in the node's memory is gone.
+    fn crash(&mut self, node: usize) {
+        self.reach("a node crashed");
+        self.flights.retain(|flight| flight.node != node);
+        self.runs.retain(|tool| tool.node != node);
+        self.mail.retain(|mail| match mail {
+            Mail::Start { node: to, .. } | Mail::Seen { node: to, .. } | Mail::Signal { node: to, .. } => *to != node,
+        });
+        self.reincarnate(node);
+    }
+
+    fn reincarnate(&mut self, node: usize) {
+        self.incarnations += 1;
+        let id = NodeId(self.incarnations);
+        self.nodes[node] = Node { id, host: Host::default(), watch: Watch::new(id), leased: Millis(0) };
+        self.lease(node);
+    }
+
+    fn spawn(&mut self, tool: Tool) {
+        assert!(self.spawned.insert((tool.id, tool.attempt)), "one_live_attempt: {tool:?} is run a second time");
+        self.runs.push(tool);
+    }
+
+    /// The tool has returned.
+    fn leave(&mut self, tool: Tool) {
+        self.runs.retain(|it| *it != tool);
+        if self.nodes[tool.node].id == tool.incarnation {
+            self.nodes[tool.node].host.release(tool.id, tool.attempt);
+        }
+    }
+
+    /// What the tool is told if it asks whether to stop.
+    pub(crate) fn stop_of(&mut self, tool: Tool) -> Option<Stop> {
+        let node = &mut self.nodes[tool.node];
+        if node.id != tool.incarnation {
+            return Some(Stop::LeaseLost);
+        }
+        node.host.run_of(tool.id, tool.attempt).map_or(Some(Stop::Lost), |run| run.stop())
+    }
+
+    /// Carries out a request, and keeps account of what it stored.
+    fn carry_out(&mut self, flight: Option<&Flight>, request: Request<Number>) -> Answer<Number> {
+        let written = match &request {
+            Request::Insert { draft, .. } => Some(draft.id),
+            Request::Commit { task, .. } => Some(task.id),
+            _ => None,
+        };
+        let answer = self.shelf.carry_out(self.now, request);
+        if let (Some(id), Outcome::Inserted(_) | Outcome::Committed) = (written, &answer.outcome) {
+            let row = Arc::clone(self.shelf.rows().find(|row| row.id == id).expect("it was just stored"));
+            self.record(flight, row);
+        }
+        answer
+    }
+
+    /// Nothing goes wrong any more: requests under way come to their end, leases are renewed, orphans are taken over, the dead
+    /// are removed, and each node looks at the store. But every signal that was not delivered yet is lost.
+    pub(crate) fn settle(&mut self) {
+        // The leases of dead nodes run out, those of living ones do not.
+        for _ in 0..3 {
+            self.renew(0);
+            self.renew(1);
+            self.now = self.now.after(LEASE_MS / 2);
+        }
+        for _ in 0..3 {
+            while !self.flights.is_empty() || !self.mail.is_empty() {
+                while !self.flights.is_empty() {
+                    self.go_on(0, Store::Well);
+                }
+                self.mail.retain(|mail| matches!(mail, Mail::Start { .. }));
+                while !self.mail.is_empty() {
+                    self.deliver(0, How::Once);
+                }
+            }
+            self.make(Move::Expire { node: 0 });
+            self.make(Move::Expire { node: 1 });
+            for _ in 0..self.ids.len() {
+                self.make(Move::Sweep { node: 0, heir: true });
+            }
+            while !self.flights.is_empty() {
+                self.go_on(0, Store::Well);
+            }
+            self.mail.retain(|mail| matches!(mail, Mail::Start { .. }));
+            while !self.mail.is_empty() {
+                self.deliver(0, How::Once);
+            }
+            self.look(0);
+            self.look(1);
+        }
+    }
+
+    /// Tools that are told to stop do so.
+    pub(crate) fn stop_what_has_to_stop(&mut self) {
+        for tool in self.runs.clone() {
+            if self.stop_of(tool).is_some() {
+                self.leave(tool);
+            }
+        }
+    }
+}
+
+impl Op {
+    fn step(&mut self, input: Input<Number>) -> Step<Number, Reply> {
+        match self {
+            Self::Create(it) => map(it.step(input), Reply::Created),
+            Self::Read(it) => map(it.step(input), Reply::Read),
+            Self::Write(it) => map(it.step(input), Reply::Written),
+            Self::Expire(it) => map(it.step(input), Reply::Expired),
+            Self::TakeOver(it) => map(it.step(input), Reply::Taken),
+        }
+    }
+}
+
+fn map<R>(step: Step<Number, R>, reply: impl FnOnce(R) -> Reply) -> Step<Number, Reply> {
+    match step {
+        Step::Store(request) => Step::Store(request),
+        Step::Pause { ms } => Step::Pause { ms },
+        Step::Host(local) => Step::Host(local),
+        Step::Done { reply: it, after } => Step::Done { reply: reply(it), after },
+    }
+}
+
+fn pick<T: Clone>(list: &[T], number: u8) -> Option<T> {
+    (!list.is_empty()).then(|| list[usize::from(number) % list.len()].clone())
+}
