@@ -1,5 +1,15 @@
-//! MCP tools as tasks.
+//! MCP tools as tasks that survive, over the model-checked machines of [`tokkuri_core`].
+//!
+//! The crate map: [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
+//! [`auth`] says who is calling, [`config`] what an operator can set, [`client`] speaks to such servers, [`cli`] is the command.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
+pub mod auth;
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod engine;
+mod mcp;
+pub mod store;
+pub mod tool;
