@@ -1,10 +1,11 @@
 //! MCP tools as tasks that survive, over the model-checked machines of [`tokkuri_core`].
 //!
-//! The crate map: [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
+//! The crate map: [`app`] puts a server together, [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
 //! [`auth`] says who is calling, [`config`] what an operator can set, [`client`] speaks to such servers, [`cli`] is the command.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod auth;
 pub mod cli;
 pub mod client;
@@ -13,3 +14,5 @@ pub mod engine;
 mod mcp;
 pub mod store;
 pub mod tool;
+
+pub use app::{Server, Settings, Tokkuri};

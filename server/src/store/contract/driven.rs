@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokkuri_core::id::{Attempt, TaskId};
-use tokkuri_core::procedure::{After, Answered, Create, Created, Expire, Input, Procedure, Read, Step, TakeOver, Write, Written};
+use tokkuri_core::procedure::{
+    After, Answered, Create, Created, Expire, Input, Procedure, Read, Step, TakeOver, Write, Written,
+};
 use tokkuri_core::store::{Outcome, Request};
 use tokkuri_core::task::{Command, Draft, Effect, Fault, Status};
 use tokkuri_core::wire::Json;

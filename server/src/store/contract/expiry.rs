@@ -80,7 +80,8 @@ pub(super) async fn due_is_oldest_first_and_only_what_is_due(trial: Trial) -> Ve
         trial.pass(moment).await?;
         for limit in [100, 2, 0] {
             let (now, due) = trial.due(limit).await?;
-            let wanted: Vec<Row<Json>> = tasks.iter().filter(|task| !task.is_visible(now)).map(|it| Row::from(&**it)).collect();
+            let wanted: Vec<Row<Json>> =
+                tasks.iter().filter(|task| !task.is_visible(now)).map(|it| Row::from(&**it)).collect();
             let wanted = &wanted[..wanted.len().min(limit as usize)];
             let ends = |rows: &[Row<Json>]| rows.iter().map(|row| end_of(&tasks, row.id)).collect::<Vec<_>>();
             holds(ends(&due) == ends(wanted), || format!("due {}, wanted {}", short(&due), short(&wanted)))?;

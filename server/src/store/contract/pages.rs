@@ -77,7 +77,12 @@ pub(super) async fn a_page_has_what_its_filter_admits(trial: Trial) -> Verdict {
         Filter { node: Some(NODE), ..Filter::default() },
         Filter { created_before: Some(created), ..Filter::default() },
         Filter { created_before: Some(created.after(1)), ..Filter::default() },
-        Filter { owner: Some(owner("a")), node: Some(OTHER_NODE), tool: Some("y".into()), ..statuses(&[Status::Working]) },
+        Filter {
+            owner: Some(owner("a")),
+            node: Some(OTHER_NODE),
+            tool: Some("y".into()),
+            ..statuses(&[Status::Working])
+        },
     ];
     for filter in filters {
         let admitted: Vec<_> = tasks.iter().filter(|task| filter.admits(task)).cloned().collect();

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Barrier;
 use tokkuri_core::id::Attempt;
 use tokkuri_core::store::Outcome;
 use tokkuri_core::task::{Command, Draft, Fault};
 use tokkuri_core::wire::Json;
-use tokio::sync::Barrier;
 
 use super::Verdict;
 use super::samples::{SHORT_MS, draft, holds, json, owner, unexpected};
@@ -74,7 +74,9 @@ pub(super) async fn the_count_is_of_live_tasks(trial: Trial) -> Verdict {
     let removed = trial.remove(vec![(brief.id, brief.revision)]).await?;
     holds(removed == [brief.id], || "what is due could not be removed".into())?;
     let (_, live) = trial.count(&who).await?;
-    holds(live == 5, || format!("{live} live tasks once the expired one was removed, wanted 5: its place was freed twice"))?;
+    holds(live == 5, || {
+        format!("{live} live tasks once the expired one was removed, wanted 5: its place was freed twice")
+    })?;
     let outcome = trial.insert(of("a", 22), Some(5)).await?;
     holds(outcome == Outcome::AtTheLimit, || unexpected("AtTheLimit: a place is freed once", &outcome))
 }

@@ -114,7 +114,11 @@ fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
                 let next = applied(&row, now, command(dice, &row)).unwrap_or_else(|_| row.clone());
                 let expected = if dice.one_in(5) { Revision(dice.below(4)) } else { row.revision };
                 // What found nothing to change is not committed by any procedure, and would be a second state of a revision.
-                if next.revision == row.revision { Request::Load { id: row.id } } else { Request::Commit { expected, task: next } }
+                if next.revision == row.revision {
+                    Request::Load { id: row.id }
+                } else {
+                    Request::Commit { expected, task: next }
+                }
             }
             None => Request::Load { id: id(0) },
         },
@@ -163,7 +167,11 @@ fn command(dice: &mut Dice, row: &Shared) -> Command<Json> {
         5 => Command::Complete { by, result: json("[1]"), message: None },
         6 => Command::Fail { by, fault: Fault::internal("no") },
         7 => Command::Cancel,
-        8 => Command::Lose { attempt: by, heir: Some(if dice.one_in(2) { NODE } else { OTHER_NODE }), why: "lost".into() },
+        8 => Command::Lose {
+            attempt: by,
+            heir: Some(if dice.one_in(2) { NODE } else { OTHER_NODE }),
+            why: "lost".into(),
+        },
         _ => Command::Note { by: Attempt(by.0), slot: json("\"slot\"") },
     }
 }

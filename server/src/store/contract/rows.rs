@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Barrier;
 use tokkuri_core::id::{Attempt, Revision};
 use tokkuri_core::store::Outcome;
 use tokkuri_core::task::{Command, Fault};
-use tokio::sync::Barrier;
 
 use super::Verdict;
 use super::samples::{draft, holds, id, json, short, unexpected};
@@ -45,7 +45,9 @@ pub(super) async fn a_commit_needs_the_revision_that_was_loaded(trial: Trial) ->
     let stale = applied(&first, second.updated, progress("stale"))?;
     for expected in [first.revision, second.revision.next(), Revision(0)] {
         let (_, committed) = trial.commit(expected, &stale).await?;
-        holds(!committed, || format!("a commit on {expected:?} went through while the row is at {:?}", second.revision))?;
+        holds(!committed, || {
+            format!("a commit on {expected:?} went through while the row is at {:?}", second.revision)
+        })?;
     }
     let loaded = trial.there(first.id).await?;
     holds(loaded == second, || format!("a refused commit changed the row: {}", short(&loaded)))?;

@@ -156,7 +156,8 @@ impl Store for Broken {
                 answer
             }
             (Break::NumbersReadAndWritten, Request::Commit { expected, mut task }) => {
-                let again = |json: &Json| json.read::<serde_json::Value>().map_or_else(|_| json.clone(), |it| (&it).into());
+                let again =
+                    |json: &Json| json.read::<serde_json::Value>().map_or_else(|_| json.clone(), |it| (&it).into());
                 let mut changed = Task::clone(&task);
                 if let Phase::Completed(result) = &mut changed.phase {
                     *result = again(result);

@@ -183,7 +183,11 @@ impl Trial {
     }
 
     /// What changed, sorted by id.
-    pub(super) async fn touched(&self, node: NodeId, since: Millis) -> Result<(Millis, Vec<(TaskId, Revision)>), String> {
+    pub(super) async fn touched(
+        &self,
+        node: NodeId,
+        since: Millis,
+    ) -> Result<(Millis, Vec<(TaskId, Revision)>), String> {
         let answer = self.ask(Request::TouchedSince { node, since }).await?;
         match answer.outcome {
             Outcome::Touched(mut rows) => {

@@ -1,0 +1,338 @@
+//! A server put together: tools, a handler of the user's, a store, and the settings.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use rmcp::ServerHandler;
+use rmcp::model::{ProtocolVersion, ServerConfig};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{OwnerResolver, SharedHost};
+use crate::engine::probe::Probe;
+use crate::engine::{Engine, NodeLoop, TaskSettings};
+use crate::mcp::call::Calls;
+use crate::mcp::door::Door;
+use crate::mcp::handler::{Handler, Identity};
+use crate::mcp::ladder::{self, Ladder};
+use crate::mcp::request_state::RequestState;
+use crate::store::{MemoryStore, Store};
+use crate::tool::{AddToolError, Tool, ToolSet};
+
+/// The endpoint's path.
+pub const ENDPOINT: &str = "/mcp";
+
+/// A server to be: declare tools, choose a store, then [`build`](Self::build) it.
+///
+/// ```no_run
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use tokkuri_server::Tokkuri;
+/// use tokkuri_server::tool::{RunContext, TaskMode, Tool};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Sleep {
+///     seconds: u64,
+/// }
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let sleep = Tool::new("sleep", |args: Sleep, cx: RunContext| async move {
+///     for second in 1..=args.seconds {
+///         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+///         cx.progress(second, args.seconds, "");
+///     }
+///     Ok("good morning")
+/// });
+/// let server = Tokkuri::new().tool(sleep.task(TaskMode::Optional)).build()?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// server.serve(listener, std::future::pending()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Tokkuri<H = NoHandler> {
+    handler: H,
+    tools: Vec<Tool>,
+    identity: Identity,
+    settings: Settings,
+    store: Option<Arc<dyn Store>>,
+    owners: Arc<dyn OwnerResolver>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+/// What can be set about a server; the command reads it from its configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `[tasks]`.
+    pub tasks: TaskSettings,
+    /// Hosts that requests may name; empty for the loopback names.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that browsers may call from.
+    pub allowed_origins: Vec<String>,
+    /// Largest request body.
+    pub max_body_bytes: usize,
+    /// How long a client may take to send a request.
+    pub request_timeout: Duration,
+    /// How long runs may go on after a shutdown began.
+    pub shutdown: Duration,
+    /// Signs `requestState`; at least 32 bytes, made up at the start if there is none.
+    pub state_secret: Option<Vec<u8>>,
+    /// How long a `requestState` is good for.
+    pub state_ttl_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tasks: TaskSettings::default(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body_bytes: 4 << 20,
+            request_timeout: Duration::from_secs(30),
+            shutdown: Duration::from_secs(10),
+            state_secret: None,
+            state_ttl_ms: 600_000,
+        }
+    }
+}
+
+/// A server without a handler of the user's: it has nothing but its tools.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHandler;
+
+impl ServerHandler for NoHandler {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::default()
+    }
+}
+
+/// Why a server cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A tool cannot be added.
+    #[error(transparent)]
+    Tool(#[from] AddToolError),
+    /// `state_secret` is too short.
+    #[error("{0}")]
+    Secret(String),
+    /// A host or origin is none.
+    #[error("{0}")]
+    Allowed(String),
+    /// The operating system gives no random bits.
+    #[error("the operating system gives no random bits: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+impl Default for Tokkuri {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tokkuri {
+    /// A server that has nothing yet.
+    pub fn new() -> Self {
+        Self::wrap(NoHandler)
+    }
+}
+
+impl<H: ServerHandler> Tokkuri<H> {
+    /// Keeps an rmcp handler: its prompts, resources and tools pass through, and our tools are merged into its list.
+    pub fn wrap(handler: H) -> Self {
+        Self {
+            handler,
+            tools: Vec::new(),
+            identity: Identity { name: "tokkuri".into(), instructions: None },
+            settings: Settings::default(),
+            store: None,
+            owners: Arc::new(SharedHost),
+            probe: None,
+        }
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds tools.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// The server's name (default `tokkuri`). It is part of who owns a task, so changing it hides all tasks from their owners.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.identity.name = name.into();
+        self
+    }
+
+    /// What clients are told about how to use the server.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.identity.instructions = Some(instructions.into());
+        self
+    }
+
+    /// All settings at once.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Where tasks are kept. Default: in memory, gone with the process.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Who owns what a request creates. Default: one shared owner ([`SharedHost`]).
+    #[must_use]
+    pub fn owners(mut self, owners: impl OwnerResolver) -> Self {
+        self.owners = Arc::new(owners);
+        self
+    }
+
+    /// Lets a test bed hold the node at its named points.
+    #[must_use]
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// [`BuildError`]: two tools of one name, a schema that cannot be used, a setting that is none.
+    pub fn build(self) -> Result<Server<H>, BuildError> {
+        let mut tools = ToolSet::new();
+        for tool in self.tools {
+            tools.add(tool)?;
+        }
+        let settings = self.settings;
+        let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let mut engine = Engine::new(store, tools, settings.tasks.clone())?;
+        if let Some(probe) = self.probe {
+            engine = engine.with_probe(probe);
+        }
+        let engine = Arc::new(engine);
+
+        let secret = match settings.state_secret.clone() {
+            Some(secret) => secret,
+            None => {
+                let mut secret = vec![0; 32];
+                getrandom::fill(&mut secret)?;
+                secret
+            }
+        };
+        let state =
+            RequestState::new(&secret, settings.state_ttl_ms).map_err(|error| BuildError::Secret(error.to_string()))?;
+        let calls = Arc::new(Calls { engine: Arc::clone(&engine), state });
+        let handler = Handler::new(self.handler, calls, self.owners, self.identity);
+
+        let stopping = CancellationToken::new();
+        let door = Arc::new(door(&settings, handler.clone(), stopping.clone())?);
+        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown })
+    }
+}
+
+fn door<H: ServerHandler>(
+    settings: &Settings,
+    handler: Handler<H>,
+    stopping: CancellationToken,
+) -> Result<Door<H>, BuildError> {
+    let tasks = settings.tasks.enabled;
+    let known = handler.clone();
+    let mut rungs = ladder::Settings::new(Arc::new(move |method: &str| known.knows(method, tasks)));
+    if !settings.allowed_hosts.is_empty() {
+        rungs.allowed_hosts.clone_from(&settings.allowed_hosts);
+    }
+    rungs.allowed_origins.clone_from(&settings.allowed_origins);
+    rungs.max_body_bytes = settings.max_body_bytes;
+    let ladder = Ladder::new(rungs).map_err(|error| BuildError::Allowed(error.to_string()))?;
+    // Host, Origin and size are our ladder's affair; rmcp behind it is not asked again.
+    let mut config = StreamableHttpServerConfig::default()
+        .with_json_response(true)
+        .with_cancellation_token(stopping)
+        .with_max_request_body_bytes(settings.max_body_bytes.saturating_add(1));
+    config.allowed_hosts.clear();
+    config = config.disable_allowed_origins();
+    let factory = handler.clone();
+    let rmcp =
+        StreamableHttpService::new(move || Ok(factory.clone()), Arc::new(LocalSessionManager::default()), config);
+    Ok(Door::new(ladder, handler, rmcp, settings.request_timeout))
+}
+
+/// A server that can serve.
+#[derive(Debug)]
+pub struct Server<H = NoHandler> {
+    engine: Arc<Engine>,
+    handler: Handler<H>,
+    door: Arc<Door<H>>,
+    stopping: CancellationToken,
+    shutdown: Duration,
+}
+
+impl<H: ServerHandler> Server<H> {
+    /// The node.
+    pub const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The endpoint at [`ENDPOINT`] as a router, to be merged into an application's own. Whoever serves it has to run the
+    /// node as well: [`Server::serve`] does both.
+    pub fn router(&self) -> Router {
+        let door = Arc::clone(&self.door);
+        Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door)
+    }
+
+    /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what
+    /// is left is failed.
+    ///
+    /// # Errors
+    /// If the listener fails.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let mut node = NodeLoop::new(Arc::clone(&self.engine));
+        node.begin().await;
+        let node = tokio::spawn(node.run());
+        let stopped = self.stopping.clone();
+        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(stopped.clone().cancelled_owned());
+        let mut serving = std::pin::pin!(async move { serving.await });
+        tokio::select! {
+            served = &mut serving => return served,
+            () = stop => {}
+        }
+        // Runs are drained while requests are still answered: clients can poll their tasks to the end.
+        tokio::select! {
+            served = &mut serving => served?,
+            () = self.engine.shut_down(self.shutdown) => {}
+        }
+        stopped.cancel();
+        // What is still open is streams and connections that idle: they are not waited for long.
+        let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
+        node.abort();
+        Ok(())
+    }
+
+    /// The versions of the protocol that it speaks.
+    pub fn protocol_versions(&self) -> Vec<ProtocolVersion> {
+        self.handler.supported_protocol_versions().into_owned()
+    }
+}
+
+async fn answer<H: ServerHandler>(State(door): State<Arc<Door<H>>>, request: Request) -> Response {
+    door.answer(request).await
+}

@@ -1,0 +1,274 @@
+//! Drives core's machines on tokio: one node.
+//!
+//! Everything here is I/O: carrying a procedure's wishes to the store, spawning and stopping runs, looking at the store now and
+//! then. What is decided, core decides.
+
+mod driver;
+mod node;
+pub mod probe;
+mod runner;
+mod task_run;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokkuri_core::access::{Caller, Owner};
+use tokkuri_core::id::{Key, NodeId, TaskId};
+use tokkuri_core::payload::Capabilities;
+use tokkuri_core::procedure::{Answered, Create, Created, Read, Write, Written};
+use tokkuri_core::run::Stop;
+use tokkuri_core::signal::Registry;
+use tokkuri_core::store::{Outcome, Request, Unavailable};
+use tokkuri_core::task::{Draft, Task};
+use tokkuri_core::time::Millis;
+use tokkuri_core::wire::Json;
+
+pub use node::NodeLoop;
+pub(crate) use task_run::TaskRun;
+
+use self::probe::Probe;
+use crate::store::Store;
+use crate::tool::{CallInfo, Tool, ToolSet};
+
+/// How many locks the table of runs is spread over.
+const SHARDS: usize = 32;
+
+/// Settings of `[tasks]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSettings {
+    /// Whether there are tasks at all.
+    pub enabled: bool,
+    /// How long a task is kept after its creation.
+    pub ttl_ms: u64,
+    /// How long a result stays readable after the task's end, at least.
+    pub keep_ms: u64,
+    /// How often clients are asked to poll, and how often this node looks at the store for its runs.
+    pub poll_interval_ms: u64,
+    /// How many live tasks one owner may have; `None` for any number.
+    pub max_per_principal: Option<u32>,
+    /// How many bytes a result may have.
+    pub max_result_bytes: usize,
+    /// How many questions one task may ask.
+    pub max_questions: u32,
+    /// For how long this node's lease holds without being renewed.
+    pub lease_ms: u64,
+}
+
+impl Default for TaskSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            ttl_ms: 3_600_000,
+            keep_ms: 300_000,
+            poll_interval_ms: 1_000,
+            max_per_principal: Some(100),
+            max_result_bytes: 4 << 20,
+            max_questions: 64,
+            lease_ms: 15_000,
+        }
+    }
+}
+
+/// One node: its store, its tools, its runs.
+#[derive(Debug)]
+pub struct Engine {
+    store: Arc<dyn Store>,
+    node: NodeId,
+    registry: Registry<Json>,
+    tools: ToolSet,
+    settings: TaskSettings,
+    /// Runs that are alive, blocking ones whose task has ended included.
+    alive: AtomicUsize,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+    started: Instant,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+/// What is known of a call that becomes a task.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// Its arguments, which fit its schema.
+    pub arguments: Json,
+    /// Who calls.
+    pub caller: Caller,
+    /// What the request declared.
+    pub capabilities: Capabilities,
+    /// Who calls, in the words of the tool.
+    pub info: CallInfo,
+}
+
+impl Engine {
+    /// A node over this store. It does nothing by itself until its [`NodeLoop`] runs.
+    pub fn new(store: Arc<dyn Store>, tools: ToolSet, settings: TaskSettings) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            store,
+            node: NodeId(getrandom::u64()?),
+            registry: Registry::new(SHARDS),
+            tools,
+            settings,
+            alive: AtomicUsize::new(0),
+            tracker: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            started: Instant::now(),
+            probe: None,
+        })
+    }
+
+    /// Lets a test bed hold the node at its named points.
+    #[must_use]
+    pub fn with_probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// This incarnation of the node.
+    pub const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Its tools.
+    pub const fn tools(&self) -> &ToolSet {
+        &self.tools
+    }
+
+    /// Its settings.
+    pub const fn settings(&self) -> &TaskSettings {
+        &self.settings
+    }
+
+    /// How many runs are alive in this process, blocking ones whose task has ended included.
+    pub fn alive(&self) -> usize {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Counts a run as alive for as long as the guard is.
+    pub(crate) fn alive_guard(self: &Arc<Self>) -> Alive {
+        self.alive.fetch_add(1, Ordering::Relaxed);
+        Alive(Arc::clone(self))
+    }
+
+    /// Whether the owner may have one more live task. Only a hint: what binds is the store's insert.
+    ///
+    /// # Errors
+    /// If the store is not available.
+    pub async fn has_room(&self, owner: &Owner) -> Result<bool, Unavailable> {
+        let Some(limit) = self.settings.max_per_principal else { return Ok(true) };
+        match self.store.carry_out(Request::Count { owner: owner.clone() }).answer().await.outcome {
+            Outcome::Live(live) => Ok(live < limit),
+            Outcome::Unavailable(unavailable) => Err(unavailable),
+            other => {
+                Err(Unavailable { why: format!("the store answered {other:?} to a count").into(), maybe_done: false })
+            }
+        }
+    }
+
+    /// Creates a task and starts its run. When it returns, the task is stored and readable.
+    ///
+    /// The work is done on a task of its own: dropping this future half-way neither loses the run nor leaves one without a
+    /// record. Whoever drops it has to [`abandon`](Self::abandon) what it would have returned.
+    pub async fn create(self: &Arc<Self>, new: NewTask) -> Created<Json> {
+        loop {
+            let mut bits = [0; 18];
+            if let Err(error) = getrandom::fill(&mut bits) {
+                let why = format!("the operating system gives no random bits: {error}").into();
+                return Created::Unavailable(Unavailable { why, maybe_done: false });
+            }
+            let draft = self.draft(TaskId::from_bytes(bits), &new);
+            // 144 random bits are never drawn twice; a store that says so gets another draw all the same.
+            match self.drive(Create::new(draft, self.settings.max_per_principal)).await {
+                Created::IdTaken => {}
+                created @ (Created::Task(_) | Created::AtTheLimit { .. } | Created::Unavailable(_)) => return created,
+            }
+        }
+    }
+
+    fn draft(&self, id: TaskId, new: &NewTask) -> Draft<Json> {
+        let tool = &new.tool;
+        Draft {
+            id,
+            owner: new.caller.owner.clone(),
+            tool: tool.name.clone(),
+            scopes: tool.scopes.clone(),
+            capabilities: new.capabilities,
+            traceparent: new.info.traceparent.clone(),
+            restartable: tool.restartable,
+            arguments: new.arguments.clone(),
+            node: self.node,
+            ttl_ms: tool.ttl_ms.unwrap_or(self.settings.ttl_ms),
+            poll_interval_ms: tool.poll_interval_ms.unwrap_or(self.settings.poll_interval_ms),
+            keep_ms: self.settings.keep_ms,
+            max_questions: self.settings.max_questions,
+        }
+    }
+
+    /// `tasks/get`.
+    pub async fn get(self: &Arc<Self>, id: TaskId, caller: Caller) -> Answered<Json> {
+        self.drive(Read::new(id, caller)).await
+    }
+
+    /// `tasks/update`.
+    pub async fn update(self: &Arc<Self>, id: TaskId, caller: Caller, answers: BTreeMap<Key, Json>) -> Written<Json> {
+        self.drive(Write::answers(id, caller, answers)).await
+    }
+
+    /// `tasks/cancel`.
+    pub async fn cancel(self: &Arc<Self>, id: TaskId, caller: Caller) -> Written<Json> {
+        self.drive(Write::cancel(id, caller)).await
+    }
+
+    /// Cancels a task whose create reply nobody received: nobody can name it.
+    pub fn abandon(self: &Arc<Self>, id: TaskId) {
+        let engine = Arc::clone(self);
+        self.tracker.spawn(async move {
+            tracing::debug!(task = %id, "the create reply was not delivered: the task is cancelled");
+            engine.drive(Write::abandon(id)).await;
+        });
+    }
+
+    /// Fires when the node is to take on nothing new.
+    pub const fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// Drains: waits up to `drain` for the runs to end, then stops those that are left, fails their tasks, and waits for that
+    /// to be stored.
+    pub async fn shut_down(self: &Arc<Self>, drain: Duration) {
+        self.stopping.cancel();
+        self.tracker.close();
+        if tokio::time::timeout(drain, self.tracker.wait()).await.is_err() {
+            let stopped = self.registry.halt(Stop::Shutdown);
+            tracing::info!(runs = stopped, "the time to drain is over: what still runs is stopped");
+            // A blocking run cannot be stopped, and a store that is gone stores nothing: neither may hold the exit up for long.
+            let _ = tokio::time::timeout(Duration::from_secs(2), self.tracker.wait()).await;
+        }
+        let resign = Request::Resign { node: self.node };
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.store.carry_out(resign).answer()).await;
+    }
+
+    /// The process's own clock, for what nobody else sees.
+    fn uptime(&self) -> Millis {
+        Millis(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn spawn_run(self: &Arc<Self>, task: Arc<Task<Json>>) {
+        let engine = Arc::clone(self);
+        self.tracker.spawn(async move { runner::run(engine, task).await });
+    }
+}
+
+/// Counts a run for as long as anything of it is alive.
+#[derive(Debug)]
+pub(crate) struct Alive(Arc<Engine>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}

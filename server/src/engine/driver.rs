@@ -1,0 +1,57 @@
+//! The loop around every procedure: it does the I/O that it is asked for, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokkuri_core::procedure::{After, Input, Procedure, Seen, Step};
+use tokkuri_core::task::Effect;
+use tokkuri_core::wire::Json;
+
+use crate::engine::Engine;
+use crate::engine::probe::Point;
+
+impl Engine {
+    /// Carries a procedure to its end.
+    pub(crate) async fn drive<Q>(self: &Arc<Self>, mut procedure: Q) -> Q::Reply
+    where
+        Q: Procedure<Payload = Json>,
+    {
+        let mut input = Input::Begin;
+        loop {
+            input = match procedure.step(input) {
+                Step::Store(request) => Input::Store(self.store.carry_out(request).answer().await),
+                Step::Pause { ms } => {
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    Input::Paused
+                }
+                Step::Host(local) => {
+                    self.registry.local(local);
+                    Input::Host
+                }
+                Step::Done { reply, after } => {
+                    for after in after {
+                        self.carry_out(after).await;
+                    }
+                    return reply;
+                }
+            };
+        }
+    }
+
+    /// Everything is stored: what has to happen, happens.
+    async fn carry_out(self: &Arc<Self>, after: After<Json>) {
+        for effect in &after.effects {
+            match (effect, &after.seen) {
+                (Effect::Start { node, .. }, Seen::Task(task)) if *node == self.node => {
+                    self.at(Point::BeforeRegister, after.id).await;
+                    if self.registry.start(task) {
+                        self.spawn_run(Arc::clone(task));
+                    }
+                }
+                // Another node's run, or followers: there is one node, and nobody follows yet.
+                (Effect::Start { .. } | Effect::Signal { .. } | Effect::Publish | Effect::Release { .. }, _) => {}
+            }
+        }
+        self.registry.observe(after.id, &after.seen);
+    }
+}

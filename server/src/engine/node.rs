@@ -1,0 +1,103 @@
+//! What a node does by itself: it looks at the store for its runs, removes what has expired, and takes over what was lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokkuri_core::Text;
+use tokkuri_core::host::Watch;
+use tokkuri_core::procedure::{Expire, Seen, TakeOver};
+use tokkuri_core::store::{Outcome, Request};
+
+use crate::engine::Engine;
+
+/// How many rows one sweep takes at a time.
+const SWEEP: u32 = 500;
+
+/// What the tasks of a node that is gone say.
+const LOST: &str = "The server that ran the task stopped before the task ended.";
+
+/// The node's own loop. It runs until the engine is stopping and its runs are over.
+#[derive(Debug)]
+pub struct NodeLoop {
+    engine: Arc<Engine>,
+    watch: Watch,
+}
+
+impl NodeLoop {
+    /// The loop of this node.
+    pub fn new(engine: Arc<Engine>) -> Self {
+        let watch = Watch::new(engine.node());
+        Self { engine, watch }
+    }
+
+    /// Takes the node's lease and whatever earlier processes left behind, so that nothing of theirs is `working` for ever.
+    /// To be called before the node serves.
+    pub async fn begin(&mut self) {
+        self.lease().await;
+        self.take_over().await;
+    }
+
+    /// Looks and sweeps, until dropped.
+    pub async fn run(mut self) {
+        let mut tick =
+            tokio::time::interval(Duration::from_millis(self.engine.settings.poll_interval_ms.clamp(10, 60_000)));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // Expiry is looked at more often than the store is: it is known here, and costs nothing while nothing is due.
+        let mut expiry = tokio::time::interval(Duration::from_millis(100));
+        expiry.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {
+                    self.lease().await;
+                    self.look().await;
+                    self.take_over().await;
+                }
+                _ = expiry.tick() => self.expire().await,
+            }
+        }
+    }
+
+    async fn lease(&self) {
+        let lease = Request::Lease { node: self.engine.node, lease_ms: self.engine.settings.lease_ms };
+        self.engine.store.carry_out(lease).answer().await;
+    }
+
+    /// One question, however many runs there are; then one load for each run that is behind.
+    async fn look(&mut self) {
+        let answer = self.engine.store.carry_out(self.watch.request()).answer().await;
+        let Outcome::Touched(touched) = answer.outcome else { return };
+        self.watch.answered(answer.now);
+        for (id, revision) in touched {
+            if self.engine.registry.is_behind(id, revision) {
+                let loaded = self.engine.store.carry_out(Request::Load { id }).answer().await;
+                if let Outcome::Loaded(task) = loaded.outcome {
+                    let seen = task.map_or(Seen::Gone, Seen::Task);
+                    self.engine.registry.observe(id, &seen);
+                }
+            }
+        }
+        self.engine.registry.clock(answer.now);
+    }
+
+    async fn expire(&self) {
+        while let Ok((removed, more)) = self.engine.drive(Expire::new(SWEEP)).await {
+            if removed > 0 {
+                tracing::debug!(removed, "tasks whose time to live was over are removed");
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    async fn take_over(&self) {
+        while let Ok(taken) = self.engine.drive(TakeOver::new(Some(self.engine.node), Text::from(LOST), SWEEP)).await {
+            if taken.failed + taken.restarted > 0 {
+                tracing::info!(failed = taken.failed, restarted = taken.restarted, "tasks of lost runs are taken over");
+            }
+            if !taken.more {
+                break;
+            }
+        }
+    }
+}

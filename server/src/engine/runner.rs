@@ -1,0 +1,147 @@
+//! One run of one attempt: spawn, watch, stop, and store how it ended.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use tokkuri_core::procedure::Write;
+use tokkuri_core::run::{ProgressDue, Stop};
+use tokkuri_core::task::{Command, Fault, Task};
+use tokkuri_core::wire::Json;
+
+use crate::engine::probe::Point;
+use crate::engine::{Engine, TaskRun};
+use crate::tool::{CallInfo, Mode, RunContext, Tool, ToolError, ToolResult, outcome};
+
+/// What a client learns of a panic. What the panic said stays in the log.
+const PANICKED: &str = "The tool stopped unexpectedly.";
+
+/// Runs a task that is stored and registered to its end.
+pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>) {
+    let handle = TaskRun { engine: Arc::clone(&engine), id: task.id, attempt: task.attempt };
+    let ended = match engine.tools.find(&task.origin.tool).cloned() {
+        Some(tool) => attend(&handle, &tool, &task).await,
+        // It was created by a process that had the tool.
+        None => Ended::Of(Err(Fault::internal(format!("This server has no tool {:?} any more.", task.origin.tool)))),
+    };
+    if let Some(command) = end_command(&handle, &task, ended) {
+        engine.at(Point::BeforeEndWrite, task.id).await;
+        engine.drive(Write::end(task.id, command)).await;
+    }
+    engine.registry.release(task.id, task.attempt);
+}
+
+/// How a run came to its end.
+enum Ended {
+    /// By itself.
+    Of(Result<Json, Fault<Json>>),
+    /// It was told to stop, and whatever it returned is thrown away.
+    Stopped(Stop),
+}
+
+/// Polls the body until it ends or has to stop, and writes its progress meanwhile.
+async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> Ended {
+    let Some(live) = task.live() else { return Ended::Stopped(Stop::Lost) };
+    let origin = &task.origin;
+    let info = CallInfo {
+        tool: origin.tool.clone(),
+        principal: origin.owner.principal.clone(),
+        client: origin.owner.client.clone(),
+        resource: origin.owner.resource.clone(),
+        scopes: origin.scopes.clone(),
+        traceparent: origin.traceparent.clone(),
+    };
+    let cx = RunContext { mode: Mode::Task(handle.clone()), info: Arc::new(info) };
+    let alive = handle.engine.alive_guard();
+    let (body, arguments) = (Arc::clone(tool), live.arguments.clone());
+    // Everything of the tool's own happens inside the guarded future: also what it does before its first await.
+    let run = Box::pin(async move {
+        let _alive = alive;
+        body.body.run(arguments, cx).await
+    });
+    let mut run = AssertUnwindSafe(run).catch_unwind();
+
+    let ended = {
+        let stopped = std::pin::pin!(handle.stopped());
+        let progress = std::pin::pin!(write_progress(handle));
+        // The stop is looked at first, each time anything happens: after it, nothing of the body runs.
+        let watch = select(stopped, progress);
+        match select(watch, &mut run).await {
+            Either::Left((Either::Left((stop, _)), _)) => Err(stop),
+            Either::Left((Either::Right(((), _)), _)) => Err(Stop::Lost),
+            Either::Right((outcome, _)) => Ok(outcome),
+        }
+    };
+    let ended = match ended {
+        Ok(outcome) => Ended::Of(settle(handle, tool, outcome)),
+        Err(stop) => {
+            if !tool.grace.is_zero() && matches!(stop, Stop::Cancelled | Stop::Expired) {
+                let _ = tokio::time::timeout(tool.grace, &mut run).await;
+            }
+            Ended::Stopped(stop)
+        }
+    };
+    // Dropping the body runs code of the tool's, which may panic as well.
+    if catch_unwind(AssertUnwindSafe(|| drop(run))).is_err() {
+        tracing::error!(task = %task.id, tool = %tool.name, "the tool panicked while it was dropped");
+    }
+    ended
+}
+
+/// Writes progress as it becomes due; never ends by itself.
+async fn write_progress(handle: &TaskRun) {
+    let TaskRun { engine, id, attempt } = handle;
+    loop {
+        match poll_fn(|cx| engine.registry.poll_progress(*id, *attempt, engine.uptime(), cx)).await {
+            ProgressDue::Write(message) => {
+                let command = Command::Progress { by: *attempt, message };
+                // Whatever comes of it, the next one or the end says more.
+                engine.drive(Write::report(*id, command)).await;
+                engine.registry.progress_written(*id, *attempt);
+            }
+            ProgressDue::At(moment) => {
+                tokio::time::sleep(Duration::from_millis(moment.since(engine.uptime()).max(1))).await;
+            }
+            // The attempt is not in the table any more; its stop says so as well.
+            ProgressDue::Nothing => std::future::pending().await,
+        }
+    }
+}
+
+type Outcome = Result<Result<ToolResult, ToolError>, Box<dyn std::any::Any + Send>>;
+
+/// What the body returned, as the task's result or error.
+fn settle(handle: &TaskRun, tool: &Tool, outcome: Outcome) -> Result<Json, Fault<Json>> {
+    match outcome {
+        Ok(outcome) => outcome::settle(tool, handle.engine.settings.max_result_bytes, outcome),
+        Err(_) => {
+            tracing::error!(task = %handle.id, tool = %tool.name, "the tool panicked");
+            Err(Fault::internal(PANICKED))
+        }
+    }
+}
+
+/// What is to be stored of the end; nothing if the store knows of it already.
+fn end_command(handle: &TaskRun, task: &Task<Json>, ended: Ended) -> Option<Command<Json>> {
+    let by = task.attempt;
+    // A stop that came while the body was on its last steps counts as well.
+    let stop = match &ended {
+        Ended::Stopped(stop) => Some(*stop),
+        Ended::Of(_) => handle.stop(),
+    };
+    match (stop, ended) {
+        (Some(stop), Ended::Stopped(_)) => {
+            stop.ends_task(task.origin.restartable).map(|why| Command::Fail { by, fault: Fault::internal(why) })
+        }
+        (Some(Stop::Cancelled | Stop::Expired | Stop::Lost | Stop::LeaseLost), Ended::Of(_)) => None,
+        (Some(Stop::Shutdown) | None, Ended::Of(Ok(result))) => {
+            let message = handle.engine.registry.finish(task.id, by);
+            Some(Command::Complete { by, result, message })
+        }
+        (Some(Stop::Shutdown) | None, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
+        (None, Ended::Stopped(_)) => None,
+    }
+}

@@ -1,0 +1,16 @@
+//! The front door: MCP 2026-07-28 and earlier revisions, over HTTP and stdio.
+//!
+//! [`ladder`] says what is wrong with a request, [`door`] decides which way it goes, [`tasks`] and [`call`] answer what is ours,
+//! and [`handler`] is what rmcp drives for everything else.
+
+pub(crate) mod call;
+pub(crate) mod door;
+mod envelope;
+pub(crate) mod fault;
+pub(crate) mod handler;
+mod headers;
+pub(crate) mod ladder;
+mod origin;
+mod refusal;
+pub(crate) mod request_state;
+mod tasks;

@@ -1,0 +1,285 @@
+//! The front door over HTTP: every request climbs the ladder, then takes our short path or rmcp's.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use rmcp::ServerHandler;
+use rmcp::transport::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tokkuri_core::admission::{Era, TaskMode};
+use tokkuri_core::id::Key;
+use tokkuri_core::wire::{CreateTaskResult, Json};
+
+use crate::auth;
+use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
+use crate::mcp::handler::{Handler, InTheRequest};
+use crate::mcp::ladder::{Call, Head, Ladder, Passed};
+use crate::mcp::origin::Cors;
+use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, Refusal};
+use crate::mcp::{fault, tasks};
+use crate::tool::Tool;
+
+/// The endpoint.
+pub(crate) struct Door<H> {
+    ladder: Ladder,
+    handler: Handler<H>,
+    rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
+    /// How long a client may take to send a body.
+    read_timeout: Duration,
+}
+
+impl<H> std::fmt::Debug for Door<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+/// Parameters of `tools/call`.
+#[derive(Deserialize)]
+struct CallParams<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "inputResponses", borrow, default)]
+    input_responses: Option<&'a RawValue>,
+    #[serde(rename = "requestState", borrow, default)]
+    request_state: Option<Cow<'a, str>>,
+}
+
+impl<H: ServerHandler> Door<H> {
+    pub(crate) const fn new(
+        ladder: Ladder,
+        handler: Handler<H>,
+        rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
+        read_timeout: Duration,
+    ) -> Self {
+        Self { ladder, handler, rmcp, read_timeout }
+    }
+
+    /// Answers one HTTP request.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let cors = match self.ladder.admit(&parts) {
+            Ok(cors) => cors,
+            Err(refusal) => return refusal.into_answer().map(Body::new),
+        };
+        let mut response =
+            self.climb(parts, body, &cors).await.unwrap_or_else(|refusal| refusal.into_answer().map(Body::new));
+        cors.apply(response.headers_mut());
+        response
+    }
+
+    async fn climb(&self, parts: Parts, body: Body, cors: &Cors) -> Result<Response<Body>, Refusal> {
+        match self.ladder.head(&parts, cors)? {
+            Head::Preflight(answer) => return Ok(answer.map(Body::new)),
+            Head::Session => return Ok(self.pass_on(parts, body).await),
+            Head::Post(_) => {}
+        }
+        let body = self.read(body).await?;
+        let call = match self.ladder.body(&parts.headers, &body)? {
+            Passed::Modern(call) => call,
+            Passed::Notification => return Ok(refusal::accepted().map(Body::new)),
+            Passed::Earlier(_) => return Ok(self.pass_on(parts, Full::new(body.clone())).await),
+        };
+        match self.short_path(&parts, &call).await {
+            Way::Short(answer) => Ok(answer.map(Body::new)),
+            Way::Created(response) => Ok(*response),
+            Way::Long => Ok(self.pass_on(parts, Full::new(body.clone())).await),
+            Way::Inline => {
+                let mut parts = parts;
+                parts.extensions.insert(InTheRequest);
+                Ok(self.pass_on(parts, Full::new(body.clone())).await)
+            }
+        }
+    }
+
+    async fn read(&self, body: Body) -> Result<Bytes, Refusal> {
+        let limit = self.ladder.max_body_bytes();
+        match tokio::time::timeout(self.read_timeout, Limited::new(body, limit).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::too_large(limit)),
+            Ok(Err(error)) => {
+                Err(Refusal::bad_request(INVALID_REQUEST, format!("the body could not be read: {error}")))
+            }
+            Err(_) => {
+                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, "the body did not arrive in time"))
+            }
+        }
+    }
+
+    /// What is ours of the modern era; everything else goes the long way, through rmcp.
+    async fn short_path(&self, parts: &Parts, call: &Call<'_>) -> Way {
+        let engine = &self.handler.shared.calls.engine;
+        let caller = || self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name);
+        match &*call.method {
+            "tasks/get" | "tasks/update" | "tasks/cancel" if !call.meta.declared.tasks => {
+                Way::Short(tasks::refuse(call, &fault::needs_tasks()))
+            }
+            "tasks/get" => Way::Short(tasks::get(engine, call, caller()).await),
+            "tasks/update" => Way::Short(tasks::update(engine, call, caller()).await),
+            "tasks/cancel" => Way::Short(tasks::cancel(engine, call, caller()).await),
+            "subscriptions/listen" if !call.meta.declared.tasks && names_tasks(call) => {
+                Way::Short(tasks::refuse(call, &fault::needs_tasks()))
+            }
+            "tools/call" => self.tool_call(parts, call).await,
+            "prompts/get" | "resources/read" if call.name.is_none() => Way::Short(tasks::refuse(
+                call,
+                &fault::invalid_params("params: what is asked for is missing or no string"),
+            )),
+            _ => Way::Long,
+        }
+    }
+
+    async fn tool_call(&self, parts: &Parts, call: &Call<'_>) -> Way {
+        // rmcp would take malformed parameters for an unknown method.
+        let params = match tasks::params::<CallParams<'_>>(call) {
+            Ok(params) => params,
+            Err(fault) => return Way::Short(tasks::refuse(call, &fault)),
+        };
+        let arguments = params.arguments.map_or("{}", RawValue::get);
+        if !arguments.starts_with('{') {
+            return Way::Short(tasks::refuse(call, &fault::invalid_params("params: arguments must be an object")));
+        }
+        let responses: BTreeMap<Cow<'_, str>, &RawValue> = match params.input_responses.map(RawValue::get) {
+            None => BTreeMap::new(),
+            Some(responses) => match serde_json::from_str(responses) {
+                Ok(responses) => responses,
+                Err(_) => {
+                    let fault = fault::invalid_params("params: inputResponses must be an object");
+                    return Way::Short(tasks::refuse(call, &fault));
+                }
+            },
+        };
+        let calls = &self.handler.shared.calls;
+        let Some(tool) = calls.engine.tools().find(&params.name) else { return Way::Long };
+        if !takes_short_path(tool, calls.engine.settings().enabled, call.meta.declared.tasks) {
+            return Way::Long;
+        }
+        let caller = self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name);
+        let traceparent = call.meta.traceparent.as_deref().map(Into::into);
+        let tool_call = ToolCall {
+            info: auth::call_info(&caller, tool, traceparent),
+            tool: Arc::clone(tool),
+            arguments: match Json::parse(arguments) {
+                Ok(arguments) => arguments,
+                Err(error) => {
+                    return Way::Short(tasks::refuse(call, &fault::invalid_params(format!("params: {error}"))));
+                }
+            },
+            responses: responses.iter().map(|(key, value)| (Key::from(&**key), Json::from(*value))).collect(),
+            state: params.request_state.map(Cow::into_owned),
+            era: Era::Modern,
+            declared: call.meta.declared,
+            caller,
+        };
+        match calls.admit(&tool_call).await {
+            Admitted::Inline => Way::Inline,
+            Admitted::Reply(Reply::Task(task)) => {
+                let answer = refusal::result(call.id, &CreateTaskResult(&task));
+                let undelivered = Undelivered::new(&calls.engine, &task);
+                Way::Created(Box::new(answer.map(|body| Body::new(Delivery { body, undelivered }))))
+            }
+            Admitted::Reply(Reply::Result(result)) => Way::Short(refusal::result_text(call.id, result.as_str())),
+            Admitted::Reply(Reply::InputRequired { requests, state }) => {
+                let result =
+                    InputRequired { result_type: "input_required", input_requests: &requests, request_state: &state };
+                Way::Short(refusal::result(call.id, &result))
+            }
+            Admitted::Reply(Reply::Fault(fault)) => Way::Short(tasks::refuse(call, &fault)),
+        }
+    }
+
+    async fn pass_on<B>(&self, mut parts: Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        // Our ladder is lenient where rmcp is not, and has looked at Accept itself.
+        crate::mcp::headers::accept_both(&mut parts.headers);
+        self.rmcp.handle(Request::from_parts(parts, body)).await.map(Body::new)
+    }
+}
+
+/// Where a request of the modern era goes.
+enum Way {
+    /// This is the answer.
+    Short(Answer),
+    /// This is the answer, and it has to arrive.
+    Created(Box<Response<Body>>),
+    /// To rmcp.
+    Long,
+    /// To rmcp, to run in the request whatever its mode says.
+    Inline,
+}
+
+#[derive(serde::Serialize)]
+struct InputRequired<'a> {
+    #[serde(rename = "resultType")]
+    result_type: &'a str,
+    #[serde(rename = "inputRequests")]
+    input_requests: &'a BTreeMap<Key, Json>,
+    #[serde(rename = "requestState")]
+    request_state: &'a str,
+}
+
+/// Calls that become a task or are refused for not being able to. A tool that mirrors arguments in headers goes through rmcp,
+/// which checks those.
+fn takes_short_path(tool: &Tool, tasks_enabled: bool, declares_tasks: bool) -> bool {
+    let may_be_task = match tool.mode() {
+        TaskMode::None => false,
+        TaskMode::Optional => declares_tasks,
+        TaskMode::Required => true,
+    };
+    tasks_enabled && may_be_task && !tool.mirrors_arguments
+}
+
+/// Whether a listen asks for tasks: the key is there, whatever it says.
+fn names_tasks(call: &Call<'_>) -> bool {
+    #[derive(Deserialize)]
+    struct Listen<'a> {
+        #[serde(borrow, default)]
+        notifications: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    }
+    tasks::params::<Listen<'_>>(call).is_ok_and(|listen| listen.notifications.contains_key("taskIds"))
+}
+
+/// The body of a create reply: dropped before its bytes were taken, it cancels the task that nobody will hear of.
+struct Delivery {
+    body: Full<Bytes>,
+    undelivered: Undelivered,
+}
+
+impl http_body::Body for Delivery {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if self.body.is_end_stream() {
+            self.undelivered.delivered();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

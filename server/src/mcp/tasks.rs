@@ -1,0 +1,73 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel` on the short path: borrowed parameters in, bytes out.
+
+use serde::Deserialize;
+use tokkuri_core::access::Caller;
+use tokkuri_core::id::TaskId;
+use tokkuri_core::procedure::{Answered, Written};
+use tokkuri_core::task::Fault;
+use tokkuri_core::wire::{ACK, CancelParams, DetailedTask, GetParams, Json, UpdateParams};
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::mcp::fault;
+use crate::mcp::ladder::Call;
+use crate::mcp::refusal::{self, Answer};
+
+/// `tasks/get`.
+pub(super) async fn get(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+    let id = match params::<GetParams<'_>>(call).and_then(|params| task_id(&params.task_id)) {
+        Ok(id) => id,
+        Err(fault) => return refuse(call, &fault),
+    };
+    match engine.get(id, caller).await {
+        Answered::Task(task) => refusal::result(call.id, &DetailedTask(&task)),
+        Answered::Absent | Answered::LacksScope { .. } => refuse(call, &fault::no_such_task()),
+        Answered::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),
+    }
+}
+
+/// `tasks/update`.
+pub(super) async fn update(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+    let (id, answers) = match params::<UpdateParams<'_>>(call)
+        .and_then(|params| task_id(&params.task_id).map(|id| (id, params.answers())))
+    {
+        Ok(read) => read,
+        Err(fault) => return refuse(call, &fault),
+    };
+    acknowledge(call, engine.update(id, caller, answers).await)
+}
+
+/// `tasks/cancel`.
+pub(super) async fn cancel(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+    let id = match params::<CancelParams<'_>>(call).and_then(|params| task_id(&params.task_id)) {
+        Ok(id) => id,
+        Err(fault) => return refuse(call, &fault),
+    };
+    acknowledge(call, engine.cancel(id, caller).await)
+}
+
+fn acknowledge(call: &Call<'_>, written: Written<Json>) -> Answer {
+    match written {
+        Written::Done(_) => refusal::result_text(call.id, ACK),
+        Written::Absent | Written::LacksScope { .. } => refuse(call, &fault::no_such_task()),
+        Written::Rejected(rejected, _) => refuse(call, &fault::rejected(&rejected)),
+        Written::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),
+    }
+}
+
+/// Reads the parameters of a method.
+pub(super) fn params<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fault<Json>> {
+    serde_json::from_str(call.params.get()).map_err(|error| fault::invalid_params(format!("params: {error}")))
+}
+
+/// What is not an id names no task: the answer is that of any unknown one.
+fn task_id(text: &str) -> Result<TaskId, Fault<Json>> {
+    text.parse().map_err(|_| fault::no_such_task())
+}
+
+/// A JSON-RPC error for a request.
+pub(super) fn refuse(call: &Call<'_>, fault: &Fault<Json>) -> Answer {
+    let code = i32::try_from(fault.code).unwrap_or(refusal::INTERNAL_ERROR);
+    refusal::error(call.id, code, &fault.message, fault.data.as_ref())
+}
