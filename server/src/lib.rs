@@ -10,6 +10,7 @@ pub mod auth;
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod demo;
 pub mod engine;
 mod mcp;
 pub mod store;

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use exit::{Exit, Stop};
+pub use serve::serve;
 pub use serve_args::{ServeArgs, ToolSet};
 
 use crate::client::{Client, ClientError};

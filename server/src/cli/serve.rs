@@ -1,10 +1,155 @@
-//! `tokkuri serve`.
+//! `tokkuri serve`: from a configuration to a server that listens, and back down again.
 
-use crate::{
-    cli::{Exit, ServeArgs, Stop},
-    config::Config,
-};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) async fn run(_config: Config, _args: &ServeArgs) -> anyhow::Result<Exit> {
-    Err(Stop::new(Exit::Failed, "serve is not built yet").into())
+use rmcp::ServerHandler;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{BuildError, Settings, Tokkuri};
+use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
+use crate::config::{self, Config, Limit, Listener, LogFormat, StoreUrl};
+use crate::engine::TaskSettings;
+use crate::store::{MemoryStore, Store};
+
+pub(crate) async fn run(config: Config, args: &ServeArgs) -> anyhow::Result<Exit> {
+    let tools = match args.tool_set(&config) {
+        ToolSet::Demo => crate::demo::tools(&args.root).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?,
+        ToolSet::None => Vec::new(),
+    };
+    serve(Tokkuri::new().tools(tools), &config).await
+}
+
+/// Serves `app` as a configuration says, until SIGTERM or SIGINT; prints the line `listening http=…` on standard output once
+/// it does. What `tokkuri serve` does with its own tools, a binary with tools of its own does with this.
+///
+/// # Errors
+/// One line that says what is wrong with the configuration or why it cannot be served.
+pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> anyhow::Result<Exit> {
+    start_log(config)?;
+    let missing = config::unavailable(config);
+    if let Some(first) = missing.first() {
+        return Err(Stop::new(Exit::Usage, first).into());
+    }
+    for (name, listener) in [("grpc", config.grpc.listen), ("admin", config.admin.listen)] {
+        if let Listener::At(_) = listener {
+            tracing::warn!("{name}.listen: this build has no such listener; it stays off");
+        }
+    }
+    let store = open_store(&config.tasks.store)?;
+    let server = configured(app, config).store(store).build().map_err(|error| match error {
+        BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
+        BuildError::Tool(_) | BuildError::Secret(_) | BuildError::Allowed(_) => {
+            Stop::new(Exit::Usage, error.to_string())
+        }
+    })?;
+    let listener = bind("server.http", config.server.http).await?;
+    let stop = stop_signal()?;
+    let node = config.server.node.clone().unwrap_or_else(node_name);
+    announce(listener.local_addr()?, &node)?;
+    server.serve(listener, stop).await?;
+    Ok(Exit::Ok)
+}
+
+/// Lays a configuration over an app.
+pub(crate) fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> Tokkuri<H> {
+    let (server, tasks) = (&config.server, &config.tasks);
+    let app = app.name(&server.name).settings(Settings {
+        tasks: TaskSettings {
+            enabled: tasks.enabled,
+            ttl_ms: tasks.ttl_ms,
+            keep_ms: tasks.keep_ms,
+            poll_interval_ms: tasks.poll_interval_ms,
+            max_per_principal: match tasks.max_per_principal {
+                Limit::AtMost(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+                Limit::Unlimited => None,
+            },
+            max_result_bytes: tasks.max_result_bytes,
+            max_questions: u32::try_from(tasks.max_questions).unwrap_or(u32::MAX),
+            lease_ms: tasks.lease_ms,
+        },
+        allowed_hosts: server.allowed_hosts.clone(),
+        allowed_origins: server.allowed_origins.clone(),
+        max_body_bytes: server.max_body_bytes,
+        request_timeout: Duration::from_millis(server.request_timeout_ms),
+        shutdown: Duration::from_millis(server.shutdown_ms),
+        state_secret: server.state_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
+        state_ttl_ms: server.state_ttl_ms,
+    });
+    match &server.instructions {
+        Some(instructions) => app.instructions(instructions),
+        None => app,
+    }
+}
+
+fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, Stop> {
+    match url {
+        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
+        StoreUrl::Sqlite(_) => Err(Stop::new(Exit::Usage, "tasks.store: sqlite is not in this build; use memory")),
+        StoreUrl::Postgres(_) => Err(Stop::new(Exit::Usage, "tasks.store: postgres is not in this build; use memory")),
+    }
+}
+
+/// Listens, or says whose setting to change.
+async fn bind(setting: &str, address: SocketAddr) -> Result<TcpListener, Stop> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "; something listens there already: stop it, or choose another port (0 lets the system choose)"
+            }
+            std::io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
+            _ => "",
+        };
+        Stop::new(Exit::Usage, format!("{setting}: cannot listen on {address}: {error}{hint}"))
+    })
+}
+
+/// The one line for whoever started us.
+fn announce(http: SocketAddr, node: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening http={http} grpc=off admin=off node={node}")?;
+    out.flush()
+}
+
+/// Over once the process is asked to stop.
+pub(crate) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Host name and random characters.
+fn node_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    let random = getrandom::u32().unwrap_or_else(|_| std::process::id());
+    format!("{}-{random:08x}", if host.is_empty() { "node" } else { host })
+}
+
+/// Logs go to standard error: standard output is for what scripts read.
+fn start_log(config: &Config) -> Result<(), Stop> {
+    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::fmt;
+    let telemetry = &config.telemetry;
+    let filter = EnvFilter::try_new(&telemetry.log)
+        .map_err(|error| Stop::new(Exit::Usage, format!("telemetry.log: {:?} is no filter: {error}", telemetry.log)))?;
+    let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match telemetry.format {
+        LogFormat::Json => log.json().try_init(),
+        LogFormat::Pretty => {
+            let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            log.with_ansi(terminal).with_target(false).try_init()
+        }
+    };
+    // A program around this one may have a log of its own.
+    drop(started);
+    Ok(())
 }

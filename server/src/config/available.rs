@@ -1,6 +1,6 @@
 //! What a configuration may ask for that this build does not do yet.
 
-use super::{Config, Listener, StoreUrl};
+use super::{Config, StoreUrl};
 
 /// The settings of `config` that this build cannot act upon, each as `setting: what is missing`.
 ///
@@ -18,12 +18,6 @@ pub fn unavailable(config: &Config) -> Vec<String> {
     }
     if config.auth.is_some() {
         say("[auth]", "tokens are not checked in this build; leave it out and listen on loopback only");
-    }
-    if matches!(config.grpc.listen, Listener::At(_)) {
-        say("grpc.listen", "the gRPC listener is not in this build; leave it out or say off");
-    }
-    if matches!(config.admin.listen, Listener::At(_)) {
-        say("admin.listen", "the admin listener is not in this build; leave it out or say off");
     }
     if !config.tools.is_empty() {
         say("[[tool]]", "command tools are not in this build; leave them out");
@@ -49,8 +43,6 @@ mod tests {
             ("tasks.store = 'postgres://h/d'", "tasks.store"),
             ("tls = { cert = 'c', key = 'k' }", "[tls]"),
             ("auth = { issuer = 'i', audience = 'a', jwks = 'file:k' }", "[auth]"),
-            ("grpc.listen = '127.0.0.1:1'", "grpc.listen"),
-            ("admin.listen = '127.0.0.1:1'", "admin.listen"),
             ("tool = [{ name = 't', command = ['true'] }]", "[[tool]]"),
             ("upstream = [{ name = 'u', url = 'http://h/mcp' }]", "[[upstream]]"),
         ] {

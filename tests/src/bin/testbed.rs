@@ -1,1 +1,35 @@
-fn main() {}
+//! The test bed: the conformance fixtures and the probe tools, with the flags of `tokkuri serve`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokkuri_server::Tokkuri;
+use tokkuri_server::cli::{Exit, ServeArgs, serve};
+use tokkuri_tests::fixtures::Fixtures;
+use tokkuri_tests::testbed;
+
+/// Serves the conformance fixtures and the probe tools.
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Cli::parse().serve;
+    match run(&args).await {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Exit::of(&error).into()
+        }
+    }
+}
+
+async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
+    let config = args.load()?;
+    let bed = testbed::Bed::new();
+    let app = Tokkuri::wrap(Fixtures::new()).tools(testbed::tools(&bed)).probe(bed.probe());
+    serve(app, &config).await
+}
