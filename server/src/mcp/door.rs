@@ -52,12 +52,17 @@ impl<H> std::fmt::Debug for Door<H> {
 struct CallParams<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
-    #[serde(rename = "inputResponses", borrow, default)]
+    #[serde(rename = "inputResponses", borrow, default, deserialize_with = "present")]
     input_responses: Option<&'a RawValue>,
     #[serde(rename = "requestState", borrow, default)]
     request_state: Option<Cow<'a, str>>,
+}
+
+/// A member that is there, `null` included: what is there has to be of its type.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl<H: ServerHandler> Door<H> {
