@@ -265,7 +265,6 @@ fn door<H: ServerHandler>(
     let ladder = Ladder::new(rungs).map_err(|error| BuildError::Allowed(error.to_string()))?;
     // Host, Origin and size are our ladder's affair; rmcp behind it is not asked again.
     let mut config = StreamableHttpServerConfig::default()
-        .with_json_response(true)
         .with_cancellation_token(stopping)
         .with_max_request_body_bytes(settings.max_body_bytes.saturating_add(1));
     config.allowed_hosts.clear();

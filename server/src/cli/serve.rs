@@ -139,7 +139,12 @@ fn start_log(config: &Config) -> Result<(), Stop> {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::fmt;
     let telemetry = &config.telemetry;
-    let filter = EnvFilter::try_new(&telemetry.log)
+    // A plain level is ours; the libraries' routine is only heard if they are named.
+    let directives = match telemetry.log.contains(['=', ',']) {
+        true => telemetry.log.clone(),
+        false => format!("{},rmcp=warn", telemetry.log),
+    };
+    let filter = EnvFilter::try_new(directives)
         .map_err(|error| Stop::new(Exit::Usage, format!("telemetry.log: {:?} is no filter: {error}", telemetry.log)))?;
     let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match telemetry.format {

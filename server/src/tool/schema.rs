@@ -29,6 +29,16 @@ pub(crate) fn of<T: JsonSchema>() -> Map<String, Value> {
         _ => Map::new(),
     };
     schema.remove("title");
+    // What the type's doc says is about the type; what the tool does, its own description says.
+    schema.remove("description");
+    // `true` is a schema as good as `{}`, but MCP of 2025 wants an object for each property.
+    for property in
+        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut())
+    {
+        if *property == Value::Bool(true) {
+            *property = Value::Object(Map::new());
+        }
+    }
     schema.entry("type").or_insert_with(|| "object".into());
     schema
 }
