@@ -45,3 +45,4 @@ pub use schema::BadSchema;
 pub use set::{AddToolError, ToolSet};
 pub use tokkuri_core::admission::TaskMode;
 pub use tokkuri_core::run::Stop;
+pub use tokkuri_core::wire::Json;

@@ -113,6 +113,12 @@ impl Endpoint {
 pub fn main() -> ExitCode {
     // clap prints its own errors and help, and exits with 2 or 0.
     let cli = Cli::parse();
+    run_to_exit(run(cli.command))
+}
+
+/// Runs a command on a runtime of its own. Its error becomes one line on standard error, and an exit code.
+#[must_use]
+pub fn run_to_exit(command: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -120,8 +126,8 @@ pub fn main() -> ExitCode {
             return Exit::Failed.into();
         }
     };
-    let ended = runtime.block_on(run(cli.command));
-    // A thread may still wait for a line at the terminal; the process does not wait for it.
+    let ended = runtime.block_on(command);
+    // A thread may still wait for a line at the terminal, or run a blocking tool; the process does not wait for it.
     runtime.shutdown_background();
     match ended {
         Ok(exit) => exit.into(),

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use tokkuri_core::id::TaskId;
+pub use tokkuri_core::id::TaskId;
 
 /// A named point inside the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

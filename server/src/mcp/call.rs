@@ -5,6 +5,7 @@ mod round;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokkuri_core::access::{Caller, Owner};
@@ -168,7 +169,7 @@ impl Calls {
             prepared: prepared.clone(),
         };
         let arguments = call.arguments.clone();
-        let outcome = play(inline, async move { prepare.prepare(arguments, cx).await }).await;
+        let outcome = play(inline, Duration::ZERO, async move { prepare.prepare(arguments, cx).await }).await;
         let ended = match outcome {
             End::Returned(ended) => ended,
             End::Open | End::Gone => return Err(self.open(call, inline)),

@@ -25,10 +25,11 @@ use tokkuri_core::wire::{CreateTaskResult, Json};
 
 use crate::auth;
 use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
+use crate::mcp::envelope::Message;
 use crate::mcp::handler::{Handler, InTheRequest};
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
 use crate::mcp::origin::Cors;
-use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, Refusal};
+use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
 use crate::mcp::{fault, tasks};
 use crate::tool::Tool;
 
@@ -98,6 +99,14 @@ impl<H: ServerHandler> Door<H> {
         let call = match self.ladder.body(&parts.headers, &body)? {
             Passed::Modern(call) => call,
             Passed::Notification => return Ok(refusal::accepted().map(Body::new)),
+            // rmcp would ask for the extension, which means nothing in the earlier era (SEP-2663, compatibility). Errors ride
+            // on 200 there.
+            Passed::Earlier(Message::Request(id, message)) if message.method.starts_with("tasks/") => {
+                let mut answer =
+                    refusal::error(id, METHOD_NOT_FOUND, &format!("There is no method {:?}.", message.method), None);
+                *answer.status_mut() = StatusCode::OK;
+                return Ok(answer.map(Body::new));
+            }
             Passed::Earlier(_) => return Ok(self.pass_on(parts, Full::new(body.clone())).await),
         };
         match self.short_path(&parts, &call).await {

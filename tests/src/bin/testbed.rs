@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tokkuri_server::Tokkuri;
-use tokkuri_server::cli::{Exit, ServeArgs, serve};
+use tokkuri_server::cli::{Exit, ServeArgs, run_to_exit, serve};
 use tokkuri_tests::fixtures::Fixtures;
 use tokkuri_tests::testbed;
 
@@ -15,16 +15,9 @@ struct Cli {
     serve: ServeArgs,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = Cli::parse().serve;
-    match run(&args).await {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            Exit::of(&error).into()
-        }
-    }
+    run_to_exit(run(&args))
 }
 
 async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {

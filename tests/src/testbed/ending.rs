@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokkuri_core::wire::Json;
-use tokkuri_server::tool::{Content, RunContext, TaskMode, Tool, ToolError, ToolResult};
+use tokkuri_server::tool::{Content, Json, RunContext, TaskMode, Tool, ToolError, ToolResult};
 
 use super::{Bed, Nothing};
 

@@ -8,8 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::watch;
-use tokkuri_core::id::TaskId;
-use tokkuri_server::engine::probe::{Point, Probe};
+use tokkuri_server::engine::probe::{Point, Probe, TaskId};
 use tokkuri_server::tool::{Tool, ToolError};
 
 use super::{Bed, json_text};

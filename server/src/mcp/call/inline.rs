@@ -32,7 +32,7 @@ impl Calls {
             let _alive = alive;
             tool.body.run(arguments, cx).await
         };
-        let outcome = match play(&inline, run).await {
+        let outcome = match play(&inline, call.tool.grace, run).await {
             End::Returned(Err(ToolError(outcome::Kind::Suspended))) | End::Open => {
                 return Err(self.open(&call, &inline));
             }

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokkuri_core::task::Fault;
@@ -23,9 +24,9 @@ pub(super) enum End<T> {
     Panicked,
 }
 
-/// Polls `run` until it ends, cannot go on without an answer, or the client is gone. A run that did not end is dropped, and
-/// nothing after its last await runs.
-pub(super) async fn play<T>(inline: &Inline, run: impl Future<Output = T>) -> End<T> {
+/// Polls `run` until it ends, cannot go on without an answer, or the client is gone, and then for as long as its grace is. A run
+/// that did not end is dropped, and nothing after its last await runs.
+pub(super) async fn play<T>(inline: &Inline, grace: Duration, run: impl Future<Output = T>) -> End<T> {
     let mut run = Box::pin(AssertUnwindSafe(run).catch_unwind());
     let mut gone = std::pin::pin!(inline.cancelled.cancelled());
     let end = poll_fn(|cx| {
@@ -42,6 +43,10 @@ pub(super) async fn play<T>(inline: &Inline, run: impl Future<Output = T>) -> En
         }
     })
     .await;
+    if matches!(end, End::Gone) && !grace.is_zero() {
+        // Whatever it still returns is thrown away.
+        let _ = tokio::time::timeout(grace, run.as_mut()).await;
+    }
     match std::panic::catch_unwind(AssertUnwindSafe(|| drop(run))) {
         Ok(()) => end,
         Err(_) => End::Panicked,
