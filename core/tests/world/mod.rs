@@ -224,7 +224,7 @@ impl World {
             Move::Look { node: n } => self.look(node(n)),
             Move::Renew { node: n } => self.renew(node(n)),
             Move::Crash { node: n } => self.crash(node(n)),
-            Move::Wait { ms } => self.now = self.now.after(ms),
+            Move::Wait { ms, asleep } => self.wait(ms, asleep.map(node)),
         }
     }
 
@@ -368,6 +368,18 @@ impl World {
             self.reach("a lease was lost");
             self.nodes[node].host.halt(Stop::LeaseLost);
             self.reincarnate(node);
+        }
+    }
+
+    fn wait(&mut self, ms: u64, asleep: Option<usize>) {
+        let until = self.now.after(ms);
+        while self.now < until {
+            self.now = until.min(self.now.after(LEASE_MS / 2));
+            for node in 0..2 {
+                if Some(node) != asleep && self.now < self.nodes[node].leased {
+                    self.lease(node);
+                }
+            }
         }
     }
 
