@@ -105,11 +105,11 @@ pub(crate) enum Kind {
 
 #[derive(Debug)]
 enum Op {
-    Create(Create<Number>),
+    Create(Box<Create<Number>>),
     Read(Read<Number>),
     Write(Box<Write<Number>>),
     Expire(Expire<Number>),
-    TakeOver(TakeOver<Number>),
+    TakeOver(Box<TakeOver<Number>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl World {
                 let draft = draft(number, name, self.nodes[node(n)].id, restartable);
                 let id = draft.id;
                 self.ids.push((id, caller(name)));
-                self.begin(node(n), Kind::Create(id), Op::Create(Create::new(draft, Some(LIMIT))));
+                self.begin(node(n), Kind::Create(id), Op::Create(Box::new(Create::new(draft, Some(LIMIT)))));
             }
             Move::Read { node: n, task, who } => {
                 self.client(node(n), task, who, false, |id, caller| Op::Read(Read::new(id, caller)))
@@ -208,7 +208,11 @@ impl World {
             }
             Move::Sweep { node: n, heir } => {
                 let heir = heir.then_some(self.nodes[node(n)].id);
-                self.begin(node(n), Kind::Sweep, Op::TakeOver(TakeOver::new(heir, "its node was lost".into(), 3)));
+                self.begin(
+                    node(n),
+                    Kind::Sweep,
+                    Op::TakeOver(Box::new(TakeOver::new(heir, "its node was lost".into(), 3))),
+                );
             }
             Move::Expire { node: n } => self.begin(node(n), Kind::Expire, Op::Expire(Expire::new(3))),
             Move::Step { request, store } => {
@@ -290,6 +294,7 @@ impl World {
                 match effect {
                     Effect::Start { node: on, .. } => {
                         let Seen::Task(task) = &seen else { panic!("what is gone is not started") };
+                        assert!(task.live().is_some(), "what has ended is not started");
                         self.mail.push(Mail::Start { node, incarnation: on, task: Arc::clone(task) });
                     }
                     Effect::Signal { node: to, .. } => {
