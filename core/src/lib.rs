@@ -52,5 +52,10 @@ pub mod task;
 pub mod time;
 pub mod wire;
 
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;
+
 /// Short text: inline up to 23 bytes, shared beyond.
 pub use smol_str::SmolStr as Text;

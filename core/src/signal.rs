@@ -166,7 +166,9 @@ impl<P: Payload> Registry<P> {
         self.with_run(id, attempt, Run::finish).flatten()
     }
 
-    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between.
+    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between. A waker stays until
+    /// the next change of its task or the end of the run, so a run that waits from ever new async tasks should do so through
+    /// one that stays.
     /// `Err` means that this attempt is not in the table any more.
     fn poll<T>(
         &self,

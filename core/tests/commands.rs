@@ -172,8 +172,16 @@ fn check(Script { restartable, said }: Script) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 1_500;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_task_keeps_its_contract_whatever_is_asked_of_it(script in script()) {

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
 use proptest::test_runner::{Config, TestError, TestRunner};
 use world::World;
-use world::moves::{Script, script};
+use world::moves::{How, Move, Script, Store, script};
 
 /// Plays a script to its end; panics where a claim does not hold.
 fn play(script: &Script) -> World {
@@ -66,4 +66,52 @@ fn the_claims_hold_however_requests_interleave() {
     for what in World::REACHED {
         assert!(reached.borrow().contains_key(what), "{what}: never reached by {:?}", reached.borrow());
     }
+}
+
+/// Requests take turns: `step()` carries the oldest of them one step on.
+fn step() -> Move {
+    Move::Step { request: 0, store: Store::Well }
+}
+
+fn create() -> Move {
+    Move::Create { node: 0, who: 0, restartable: true }
+}
+
+fn sweep() -> Move {
+    Move::Sweep { node: 1, heir: true }
+}
+
+/// The node of the only task dies, and its lease runs out.
+fn orphaned() -> Vec<Move> {
+    vec![create(), step(), step(), Move::Crash { node: 0 }, Move::Wait { ms: 16_000, asleep: None }]
+}
+
+#[test]
+fn two_sweeps_of_one_node_for_the_same_task_leave_it_one_run() {
+    let mut script = orphaned();
+    script.extend([sweep(), sweep()]);
+    // Both find it, load it and reserve; the first one stores it and starts the run; the second one meets a conflict.
+    script.extend([step(); 7]);
+    script.push(Move::Deliver { message: 0, how: How::Once });
+    let world = play(&Script(script));
+    assert_eq!(world.reached.get("restarted"), Some(&1));
+}
+
+#[test]
+fn a_late_reading_from_before_the_take_over_does_not_stop_the_new_run() {
+    let mut script = orphaned();
+    script.extend([sweep(), step()]);
+    // Meanwhile a client's answer to what was never asked: no change, but a reading.
+    script.extend([Move::Answer { node: 1, task: 0, who: 0, key: 0, value: 1 }, step(), step()]);
+    // The sweep reserves, and then the reading arrives.
+    script.extend([step(), Move::Deliver { message: 0, how: How::Once }]);
+    play(&Script(script));
+}
+
+#[test]
+fn a_take_over_whose_answer_was_lost_is_not_forgotten() {
+    let mut script = orphaned();
+    script.extend([sweep(), step(), step(), step(), Move::Step { request: 0, store: Store::Mute }]);
+    let world = play(&Script(script));
+    assert_eq!(world.spawned.len(), 1, "the first attempt died before it was started: {:?}", world.spawned);
 }

@@ -35,7 +35,8 @@ pub struct Taken {
 }
 
 impl<P> TakeOver<P> {
-    /// One sweep of at most `limit` orphans. Restartable ones go to `heir`; the others fail and say `why`.
+    /// One sweep of at most `limit` orphans. Restartable ones go to `heir`, which is the node that drives the sweep; the others
+    /// fail and say `why`. Without an heir the restartable ones fail as well: a node that drains leaves sweeping to the others.
     pub const fn new(heir: Option<NodeId>, why: Text, limit: u32) -> Self {
         Self {
             heir,

@@ -68,10 +68,11 @@ struct Doubt<P> {
 }
 
 impl<P: Payload> Doubt<P> {
-    /// Whether the reading shows that the commit was carried out. A run that was to be started here may have moved on.
+    /// Whether the reading shows that the commit was carried out and its effects are still wanted. The task of a run that was to
+    /// be started here may have changed since, and if it has ended there is nothing to start.
     fn is_settled_by(&self, loaded: &Task<P>) -> bool {
         match starts(&self.effects) {
-            Some(attempt) => loaded.node == self.next.node && loaded.attempt == attempt,
+            Some(attempt) => loaded.node == self.next.node && loaded.attempt == attempt && loaded.live().is_some(),
             None => *loaded == *self.next,
         }
     }

@@ -84,15 +84,33 @@ impl<'de> Deserialize<'de> for Json {
 struct InputRequest<'a> {
     #[serde(borrow)]
     method: Cow<'a, str>,
-    #[serde(default)]
-    params: Value,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+}
+
+impl InputRequest<'_> {
+    /// The parameters, if core can read them. It cannot read a lone surrogate, say, that passes through as text.
+    fn params(&self) -> Option<Value> {
+        self.params.map_or(Some(Value::Null), |params| serde_json::from_str(params.get()).ok())
+    }
 }
 
 impl Payload for Json {
     fn needs(&self) -> Capabilities {
         let none = Capabilities::default();
-        let Ok(InputRequest { method, params }) = self.read() else { return none };
-        match &*method {
+        let Ok(request) = self.read::<InputRequest<'_>>() else { return none };
+        // What cannot be read may need anything that its method may need.
+        let Some(params) = request.params() else {
+            return match &*request.method {
+                "elicitation/create" => Capabilities { form: true, url: true, ..none },
+                "sampling/createMessage" => {
+                    Capabilities { sampling: true, sampling_tools: true, sampling_context: true, ..none }
+                }
+                "roots/list" => Capabilities { roots: true, ..none },
+                _ => none,
+            };
+        };
+        match &*request.method {
             "elicitation/create" => match is_url(&params) {
                 true => Capabilities { url: true, ..none },
                 false => Capabilities { form: true, ..none },
@@ -109,10 +127,11 @@ impl Payload for Json {
     }
 
     fn accepts(&self, answer: &Self) -> Result<(), Misfit> {
-        let Ok(InputRequest { method, params }) = self.read() else { return Ok(()) };
+        let Ok(request) = self.read::<InputRequest<'_>>() else { return Ok(()) };
+        let params = request.params().unwrap_or_default();
         let Ok(answer) = answer.read::<Value>() else { return misfit("it is not readable JSON") };
         let Value::Object(answer) = answer else { return misfit("it must be an object") };
-        match &*method {
+        match &*request.method {
             "elicitation/create" => match answer.get("action").and_then(Value::as_str) {
                 Some("accept") if is_url(&params) => Ok(()),
                 Some("accept") => {
@@ -185,6 +204,10 @@ mod tests {
             (r#"{"method":"elicitation/create","params":{"message":"?"}}"#, Capabilities { form: true, ..none }),
             (r#"{"method":"elicitation/create","params":{"mode":"url"}}"#, Capabilities { url: true, ..none }),
             (r#"{"method":"roots/list"}"#, Capabilities { roots: true, ..none }),
+            (
+                r#"{"method":"elicitation/create","params":{"mode":"url","message":"\ud800"}}"#,
+                Capabilities { form: true, url: true, ..none },
+            ),
             (r#"{"method":"sampling/createMessage","params":{}}"#, Capabilities { sampling: true, ..none }),
             (
                 r#"{"method":"sampling/createMessage","params":{"tools":[],"includeContext":"thisServer"}}"#,

@@ -59,10 +59,11 @@ struct ClientCapabilities {
     extensions: BTreeMap<String, Value>,
 }
 
-/// Reads `clientCapabilities`. What is unknown is let through (the set is open), and an empty `elicitation` means forms.
+/// Reads `clientCapabilities`. What is unknown is let through (the set is open), an empty `elicitation` means forms, and a
+/// capability that is no object is not declared.
 ///
 /// # Errors
-/// If a known member is not of its shape.
+/// If it is not an object, or its `extensions` are none.
 pub fn declared(client_capabilities: &str) -> Result<Declared, serde_json::Error> {
     let said: ClientCapabilities = serde_json::from_str(client_capabilities)?;
     let object = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned();

@@ -2,10 +2,11 @@
 //! only goes forward. No transition of a task is written again here; the world only carries out what procedures say and keeps
 //! account of what was stored.
 //!
-//! What happens is in `moves`, what must hold is in `assertions`.
+//! What can happen is in `moves`, what nodes do by themselves in `nodes`, what must hold in `assertions`.
 
 pub(crate) mod assertions;
 pub(crate) mod moves;
+mod nodes;
 #[path = "payload.rs"]
 pub(crate) mod payload;
 
@@ -20,7 +21,6 @@ use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
 use tokkuri_core::procedure::{
     After, Answered, Create, Created, Expire, Input, Procedure, Read, Seen, Step, TakeOver, Taken, Write, Written,
 };
-use tokkuri_core::run::Stop;
 use tokkuri_core::store::{Answer, Outcome, Request, Shelf, Unavailable};
 use tokkuri_core::task::{Command, Effect, Fault, Task};
 use tokkuri_core::time::Millis;
@@ -105,11 +105,11 @@ pub(crate) enum Kind {
 
 #[derive(Debug)]
 enum Op {
-    Create(Create<Number>),
+    Create(Box<Create<Number>>),
     Read(Read<Number>),
     Write(Box<Write<Number>>),
     Expire(Expire<Number>),
-    TakeOver(TakeOver<Number>),
+    TakeOver(Box<TakeOver<Number>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl World {
                 let draft = draft(number, name, self.nodes[node(n)].id, restartable);
                 let id = draft.id;
                 self.ids.push((id, caller(name)));
-                self.begin(node(n), Kind::Create(id), Op::Create(Create::new(draft, Some(LIMIT))));
+                self.begin(node(n), Kind::Create(id), Op::Create(Box::new(Create::new(draft, Some(LIMIT)))));
             }
             Move::Read { node: n, task, who } => {
                 self.client(node(n), task, who, false, |id, caller| Op::Read(Read::new(id, caller)))
@@ -208,7 +208,11 @@ impl World {
             }
             Move::Sweep { node: n, heir } => {
                 let heir = heir.then_some(self.nodes[node(n)].id);
-                self.begin(node(n), Kind::Sweep, Op::TakeOver(TakeOver::new(heir, "its node was lost".into(), 3)));
+                self.begin(
+                    node(n),
+                    Kind::Sweep,
+                    Op::TakeOver(Box::new(TakeOver::new(heir, "its node was lost".into(), 3))),
+                );
             }
             Move::Expire { node: n } => self.begin(node(n), Kind::Expire, Op::Expire(Expire::new(3))),
             Move::Step { request, store } => {
@@ -224,7 +228,7 @@ impl World {
             Move::Look { node: n } => self.look(node(n)),
             Move::Renew { node: n } => self.renew(node(n)),
             Move::Crash { node: n } => self.crash(node(n)),
-            Move::Wait { ms } => self.now = self.now.after(ms),
+            Move::Wait { ms, asleep } => self.wait(ms, asleep.map(node)),
         }
     }
 
@@ -290,6 +294,7 @@ impl World {
                 match effect {
                     Effect::Start { node: on, .. } => {
                         let Seen::Task(task) = &seen else { panic!("what is gone is not started") };
+                        assert!(task.live().is_some(), "what has ended is not started");
                         self.mail.push(Mail::Start { node, incarnation: on, task: Arc::clone(task) });
                     }
                     Effect::Signal { node: to, .. } => {
@@ -309,112 +314,6 @@ impl World {
         if let Kind::Run { tool, end: true } = flight.kind {
             self.leave(tool);
         }
-    }
-
-    fn deliver(&mut self, at: usize, how: How) {
-        let mail = self.mail[at].clone();
-        // A procedure's own starts are no messages: the node carries them out, once.
-        let is_start = matches!(mail, Mail::Start { .. });
-        if is_start || how != How::Twice {
-            self.mail.swap_remove(at);
-        }
-        match mail {
-            Mail::Start { node, incarnation, task } => {
-                if self.nodes[node].id == incarnation && self.nodes[node].host.start(&task) {
-                    let tool = Tool { node, incarnation, id: task.id, attempt: task.attempt };
-                    self.spawn(tool);
-                }
-            }
-            _ if how == How::Never => {}
-            Mail::Seen { node, id, seen } => {
-                self.nodes[node].host.observe(id, &seen);
-            }
-            Mail::Signal { node, id, revision } => {
-                if revision.is_none_or(|revision| self.nodes[node].host.is_behind(id, revision)) {
-                    self.load(node, id);
-                }
-            }
-        }
-    }
-
-    /// The node reads the task; what it read arrives some time later.
-    fn load(&mut self, node: usize, id: TaskId) {
-        if let Outcome::Loaded(task) = self.carry_out(None, Request::Load { id }).outcome {
-            self.mail.push(Mail::Seen { node, id, seen: task.map_or(Seen::Gone, Seen::Task) });
-        }
-    }
-
-    fn look(&mut self, node: usize) {
-        let request = self.nodes[node].watch.request();
-        let Outcome::Touched(touched) = self.carry_out(None, request).outcome else { panic!("it was asked for that") };
-        for (id, revision) in touched {
-            if self.nodes[node].host.is_behind(id, revision)
-                && let Outcome::Loaded(task) = self.carry_out(None, Request::Load { id }).outcome
-            {
-                self.reach("a look brought news");
-                self.nodes[node].host.observe(id, &task.map_or(Seen::Gone, Seen::Task));
-            }
-        }
-        let now = self.now;
-        self.nodes[node].watch.answered(now);
-        self.nodes[node].host.clock(now);
-    }
-
-    /// A node whose lease ran out stops everything and starts again as another: its tasks may be somebody else's by now.
-    fn renew(&mut self, node: usize) {
-        if self.now < self.nodes[node].leased {
-            self.lease(node);
-        } else {
-            self.reach("a lease was lost");
-            self.nodes[node].host.halt(Stop::LeaseLost);
-            self.reincarnate(node);
-        }
-    }
-
-    fn lease(&mut self, node: usize) {
-        let request = Request::Lease { node: self.nodes[node].id, lease_ms: LEASE_MS };
-        let Outcome::Leased(until) = self.carry_out(None, request).outcome else { panic!("it was asked for that") };
-        self.nodes[node].leased = until;
-    }
-
-    /// Everything in the node's memory is gone.
-    fn crash(&mut self, node: usize) {
-        self.reach("a node crashed");
-        self.flights.retain(|flight| flight.node != node);
-        self.runs.retain(|tool| tool.node != node);
-        self.mail.retain(|mail| match mail {
-            Mail::Start { node: to, .. } | Mail::Seen { node: to, .. } | Mail::Signal { node: to, .. } => *to != node,
-        });
-        self.reincarnate(node);
-    }
-
-    fn reincarnate(&mut self, node: usize) {
-        self.incarnations += 1;
-        let id = NodeId(self.incarnations);
-        self.nodes[node] = Node { id, host: Host::default(), watch: Watch::new(id), leased: Millis(0) };
-        self.lease(node);
-    }
-
-    fn spawn(&mut self, tool: Tool) {
-        assert!(self.spawned.insert((tool.id, tool.attempt)), "one_live_attempt: {tool:?} is run a second time");
-        self.runs.push(tool);
-    }
-
-    /// The tool has returned.
-    fn leave(&mut self, tool: Tool) {
-        self.runs.retain(|it| *it != tool);
-        if self.nodes[tool.node].id == tool.incarnation {
-            self.nodes[tool.node].host.release(tool.id, tool.attempt);
-        }
-    }
-
-    /// What the tool is told if it asks whether to stop.
-    pub(crate) fn stop_of(&mut self, tool: Tool) -> Option<Stop> {
-        let node = &mut self.nodes[tool.node];
-        if node.id != tool.incarnation {
-            return Some(Stop::LeaseLost);
-        }
-        node.host.run_of(tool.id, tool.attempt).map_or(Some(Stop::Lost), |run| run.stop())
     }
 
     /// Carries out a request, and keeps account of what it stored.
@@ -465,15 +364,6 @@ impl World {
             }
             self.look(0);
             self.look(1);
-        }
-    }
-
-    /// Tools that are told to stop do so.
-    pub(crate) fn stop_what_has_to_stop(&mut self) {
-        for tool in self.runs.clone() {
-            if self.stop_of(tool).is_some() {
-                self.leave(tool);
-            }
         }
     }
 }

@@ -36,8 +36,8 @@ pub(crate) enum Move {
     Renew { node: u8 },
     /// A node dies and comes back as another.
     Crash { node: u8 },
-    /// Time passes.
-    Wait { ms: u64 },
+    /// Time passes. A node that does not sleep keeps its lease.
+    Wait { ms: u64, asleep: Option<u8> },
 }
 
 /// How the store takes a request.
@@ -117,7 +117,8 @@ impl fmt::Display for Move {
             Self::Look { node } => write!(f, "node {} looks at the store", node % 2),
             Self::Renew { node } => write!(f, "node {} renews its lease", node % 2),
             Self::Crash { node } => write!(f, "node {} crashes and comes back", node % 2),
-            Self::Wait { ms } => write!(f, "{ms} ms pass"),
+            Self::Wait { ms, asleep: None } => write!(f, "{ms} ms pass"),
+            Self::Wait { ms, asleep: Some(node) } => write!(f, "{ms} ms pass, and node {} sleeps", node % 2),
         }
     }
 }
@@ -158,7 +159,8 @@ pub(crate) fn script(most: usize) -> impl Strategy<Value = Script> {
         4 => one().prop_map(|node| Move::Look { node }),
         5 => one().prop_map(|node| Move::Renew { node }),
         2 => one().prop_map(|node| Move::Crash { node }),
-        8 => prop::sample::select(vec![1, 40, 3_000, 11_000, 15_000, 60_000]).prop_map(|ms| Move::Wait { ms }),
+        8 => (prop::sample::select(vec![1, 3_000, 11_000, 16_000, 30_000, 60_000]), prop::option::weighted(0.4, one()))
+            .prop_map(|(ms, asleep)| Move::Wait { ms, asleep }),
     ];
     prop::collection::vec(step, 0..most).prop_map(Script)
 }
