@@ -3,16 +3,16 @@
 //! A store carries out core's protocol ([`tokkuri_core::store::Request`]) and decides nothing. Any type that does so can be one:
 //! the suite in [`contract`] tells whether it does it right.
 
+mod clock;
 pub mod contract;
 mod memory;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use clock::Clock;
 pub use memory::MemoryStore;
 use tokkuri_core::store::{Answer, Request};
-use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 /// A store of tasks.
@@ -51,10 +51,4 @@ impl std::fmt::Debug for Reply {
             Self::Later(_) => f.write_str("Later"),
         }
     }
-}
-
-/// The wall clock of this machine: the time of the stores that live in this process.
-fn wall_clock() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
