@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Arguments, a question, an answer or a result: opaque to the machines.
 ///
@@ -62,4 +62,9 @@ impl Capabilities {
         };
         (missing != Self::default()).then_some(missing)
     }
+}
+
+/// A payload that is there, `null` included: to serde an optional `null` is nothing, to a task it is a value.
+pub(crate) fn present<'de, D: Deserializer<'de>, P: Deserialize<'de>>(deserializer: D) -> Result<Option<P>, D::Error> {
+    P::deserialize(deserializer).map(Some)
 }

@@ -27,7 +27,7 @@ pub use effect::Effect;
 use crate::Text;
 use crate::access::Owner;
 use crate::id::{Attempt, Key, NodeId, Revision, TaskId};
-use crate::payload::{Capabilities, Payload};
+use crate::payload::{self, Capabilities, Payload};
 use crate::time::Millis;
 
 /// One task, as the store keeps it.
@@ -51,6 +51,7 @@ use crate::time::Millis;
 /// * Effects may be carried out only after the new state is stored under the revision that was loaded.
 /// * [`invariant::check`] holds after every `apply`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Task<P> {
     /// Its name.
     pub id: TaskId,
@@ -71,6 +72,7 @@ pub struct Task<P> {
     /// How long it is kept, counted from its creation. Ending may raise it.
     pub ttl_ms: u64,
     /// For the host alone: the name of an upstream's task, say. Core only hands it back in [`Effect::Release`].
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "payload::present")]
     pub slot: Option<P>,
 }
 
@@ -124,21 +126,25 @@ pub struct Live<P> {
 
 /// One question to the client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Question<P> {
     /// What was asked.
     pub request: P,
     /// The first answer that fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "payload::present")]
     pub answer: Option<P>,
 }
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Fault<P> {
     /// Its code.
     pub code: i64,
     /// What it says.
     pub message: Text,
     /// What it carries besides.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "payload::present")]
     pub data: Option<P>,
 }
 

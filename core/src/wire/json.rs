@@ -182,6 +182,7 @@ mod tests {
     use alloc::format;
 
     use super::*;
+    use crate::task::Fault;
 
     fn json(text: &str) -> Json {
         Json::parse(text).unwrap()
@@ -195,6 +196,16 @@ mod tests {
             assert_eq!(serde_json::from_str::<Json>(text).unwrap(), value);
         }
         assert!(Json::parse("{").is_err());
+    }
+
+    #[test]
+    fn a_task_keeps_a_null_that_is_there() {
+        let fault = Fault { code: 1, message: "no".into(), data: Some(json("null")) };
+        let text = serde_json::to_string(&fault).unwrap();
+        assert_eq!(serde_json::from_str::<Fault<Json>>(&text).unwrap(), fault);
+        let bare = Fault { data: None, ..fault };
+        let text = serde_json::to_string(&bare).unwrap();
+        assert_eq!(serde_json::from_str::<Fault<Json>>(&text).unwrap(), bare);
     }
 
     #[test]

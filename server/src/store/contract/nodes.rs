@@ -8,32 +8,42 @@ use tokkuri_core::wire::Json;
 
 use super::Verdict;
 use super::samples::{LONG_MS, NODE, OTHER_NODE, SHORT_MS, draft, holds, short, unexpected};
-use super::trial::Trial;
+use super::trial::{Trial, applied};
 
 fn on(node: NodeId, n: u64) -> Draft<Json> {
     Draft { node, restartable: true, ..draft(n) }
 }
 
 pub(super) async fn touched_tasks_are_those_of_the_node_ended_ones_included(trial: Trial) -> Verdict {
+    // Each with the moment of its insert or last commit.
     let mut tasks = Vec::new();
     for n in 1..=6 {
         let moment = trial.now().await?.after(2);
         trial.pass(moment).await?;
-        tasks.push(trial.inserted(on(if n % 3 == 0 { OTHER_NODE } else { NODE }, n)).await?);
+        let task = trial.inserted(on(if n % 3 == 0 { OTHER_NODE } else { NODE }, n)).await?;
+        tasks.push((task.origin.created, task));
     }
-    let moment = trial.now().await?.after(2);
-    trial.pass(moment).await?;
     let by = Attempt::FIRST;
-    tasks[0] = trial.change(&tasks[0], Command::Cancel).await?;
-    tasks[1] = trial.change(&tasks[1], Command::Progress { by, message: "1".into() }).await?;
-    let lose = Command::Lose { attempt: by, heir: Some(OTHER_NODE), why: "lost".into() };
-    tasks[3] = trial.change(&tasks[3], lose).await?;
-    let mut moments: Vec<_> = tasks.iter().flat_map(|task| [task.updated, task.updated.after(1)]).collect();
+    let commands = [
+        (0, Command::Cancel),
+        (1, Command::Progress { by, message: "1".into() }),
+        (3, Command::Lose { attempt: by, heir: Some(OTHER_NODE), why: "lost".into() }),
+    ];
+    for (n, command) in commands {
+        // The writer sleeps between its load and its commit: it is the commit that a node has to learn of.
+        let loaded = &tasks[n].1;
+        let loaded_at = trial.now().await?;
+        trial.pass(loaded_at.after(3)).await?;
+        let next = applied(loaded, loaded_at, command)?;
+        tasks[n] = (trial.committed(loaded, &next).await?, next);
+    }
+    let mut moments: Vec<_> =
+        tasks.iter().flat_map(|(touched, task)| [task.updated, *touched, touched.after(1)]).collect();
     moments.extend([Millis(0), Millis(u64::MAX)]);
     for since in moments {
         for node in [NODE, OTHER_NODE, NodeId(3)] {
-            let of_node = tasks.iter().filter(|task| task.node == node && task.updated >= since);
-            let mut wanted: Vec<_> = of_node.map(|task| (task.id, task.revision)).collect();
+            let of_node = tasks.iter().filter(|(touched, task)| task.node == node && *touched >= since);
+            let mut wanted: Vec<_> = of_node.map(|(_, task)| (task.id, task.revision)).collect();
             wanted.sort_unstable();
             let (_, touched) = trial.touched(node, since).await?;
             holds(touched == wanted, || {

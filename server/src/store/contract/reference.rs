@@ -1,7 +1,7 @@
 //! Random sequences of requests, each answered as the reference answers it at the same moment.
 
 use tokkuri_core::id::{Attempt, Revision, TaskId};
-use tokkuri_core::store::{Answer, Filter, Outcome, Request, Shelf};
+use tokkuri_core::store::{Answer, Outcome, Request, Shelf};
 use tokkuri_core::task::{Command, Draft, Fault, Status};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
@@ -88,7 +88,7 @@ fn same<T: Ord + Clone>(some: &[T], others: &[T]) -> bool {
 
 fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
     let rows: Vec<Shared> = shelf.rows().cloned().collect();
-    let some_id = |dice: &mut Dice| match dice.pick(&rows).filter(|_| true) {
+    let some_id = |dice: &mut Dice| match dice.pick(&rows) {
         Some(row) if !dice.one_in(8) => row.id,
         Some(_) | None => id(dice.roll()),
     };

@@ -142,9 +142,15 @@ impl Trial {
     /// Carries out a command on a state that was loaded, and commits what nothing speaks against.
     pub(super) async fn change(&self, loaded: &Shared, command: Command<Json>) -> Result<Shared, String> {
         let next = applied(loaded, self.now().await?, command)?;
-        let (_, committed) = self.commit(loaded.revision, &next).await?;
-        holds(committed, || format!("a commit on the newest revision was refused: {}", short(&next)))?;
+        self.committed(loaded, &next).await?;
         Ok(next)
+    }
+
+    /// Commits what nothing speaks against, and says when.
+    pub(super) async fn committed(&self, loaded: &Shared, next: &Shared) -> Result<Millis, String> {
+        let (now, committed) = self.commit(loaded.revision, next).await?;
+        holds(committed, || format!("a commit on the newest revision was refused: {}", short(next)))?;
+        Ok(now)
     }
 
     pub(super) async fn count(&self, owner: &Owner) -> Result<(Millis, u32), String> {

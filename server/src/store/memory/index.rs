@@ -5,8 +5,9 @@ use std::ops::Bound;
 
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{NodeId, TaskId};
-use tokkuri_core::task::Task;
 use tokkuri_core::time::Millis;
+
+use super::table::Stored;
 
 const LAST_ID: TaskId = TaskId::from_bytes([0xff; 18]);
 
@@ -29,16 +30,16 @@ struct OfNode {
 
 impl Index {
     /// A row changed from `old` to `new`; `None` where there is none.
-    pub(super) fn update<P>(&mut self, old: Option<&Task<P>>, new: Option<&Task<P>>) {
-        let id = |task: &Task<P>| task.id;
-        let end = |task: &Task<P>| (task.expires(), task.id);
-        let touch = |task: &Task<P>| (task.node, task.updated, task.id);
-        let is_live = |task: &&Task<P>| task.live().is_some();
+    pub(super) fn update(&mut self, old: Option<&Stored>, new: Option<&Stored>) {
+        let id = |row: &Stored| row.task.id;
+        let end = |row: &Stored| (row.task.expires(), row.task.id);
+        let touch = |row: &Stored| (row.task.node, row.touched, row.task.id);
+        let is_live = |row: &&Stored| row.task.live().is_some();
         let (old_live, new_live) = (old.filter(is_live), new.filter(is_live));
 
         if old.map(id) != new.map(id) {
-            old.map(|old| self.ids.remove(&old.id));
-            new.map(|new| self.ids.insert(new.id));
+            old.map(|old| self.ids.remove(&id(old)));
+            new.map(|new| self.ids.insert(id(new)));
         }
         if old.map(end) != new.map(end) {
             old.map(|old| self.expiry.remove(&end(old)));
@@ -46,25 +47,26 @@ impl Index {
         }
         if old_live.map(end) != new_live.map(end) {
             if let Some(old) = old_live {
-                self.forget_owned(&old.origin.owner, end(old));
+                self.forget_owned(&old.task.origin.owner, end(old));
             }
             if let Some(new) = new_live {
+                let owner = &new.task.origin.owner;
                 // Looked up before it is inserted: most owners are known, and a key costs four strings.
-                match self.owners.get_mut(&new.origin.owner) {
+                match self.owners.get_mut(owner) {
                     Some(owned) => owned.insert(end(new)),
-                    None => self.owners.entry(new.origin.owner.clone()).or_default().insert(end(new)),
+                    None => self.owners.entry(owner.clone()).or_default().insert(end(new)),
                 };
             }
         }
         if old.map(touch) != new.map(touch) || old_live.map(id) != new_live.map(id) {
             if let Some(old) = old {
-                self.forget_of_node(old.node, old.updated, old.id);
+                self.forget_of_node(touch(old));
             }
             if let Some(new) = new {
-                let of_node = self.nodes.entry(new.node).or_default();
-                of_node.touched.insert((new.updated, new.id));
-                if new.live().is_some() {
-                    of_node.live.insert(new.id);
+                let of_node = self.nodes.entry(new.task.node).or_default();
+                of_node.touched.insert((new.touched, id(new)));
+                if is_live(&new) {
+                    of_node.live.insert(id(new));
                 }
             }
         }
@@ -79,9 +81,9 @@ impl Index {
         }
     }
 
-    fn forget_of_node(&mut self, node: NodeId, updated: Millis, id: TaskId) {
+    fn forget_of_node(&mut self, (node, touched, id): (NodeId, Millis, TaskId)) {
         if let Some(of_node) = self.nodes.get_mut(&node) {
-            of_node.touched.remove(&(updated, id));
+            of_node.touched.remove(&(touched, id));
             of_node.live.remove(&id);
             if of_node.touched.is_empty() {
                 self.nodes.remove(&node);
@@ -110,7 +112,7 @@ impl Index {
         self.nodes.iter().filter(move |(node, _)| lost(node)).map(|(_, of_node)| of_node.live.iter().copied())
     }
 
-    /// A node's rows that changed at or after `since`, in the order of their changes.
+    /// A node's rows that were stored at or after `since`, in the order in which they were.
     pub(super) fn touched(&self, node: NodeId, since: Millis) -> impl Iterator<Item = TaskId> {
         let first = (since, TaskId::from_bytes([0; 18]));
         self.nodes.get(&node).into_iter().flat_map(move |of_node| of_node.touched.range(first..).map(|(_, id)| *id))

@@ -25,10 +25,18 @@ const PAGE_STRIDE: usize = 1_024;
 
 type Shared = Arc<Task<Json>>;
 
+/// A row.
+#[derive(Clone)]
+pub(super) struct Stored {
+    pub(super) task: Shared,
+    /// When it was stored: later than [`Task::updated`], if its writer took its time.
+    pub(super) touched: Millis,
+}
+
 /// All rows.
 pub(in crate::store) struct Table {
     index: Mutex<Index>,
-    shards: [RwLock<HashMap<TaskId, Shared>>; SHARDS],
+    shards: [RwLock<HashMap<TaskId, Stored>>; SHARDS],
 }
 
 /// The requests that change rows.
@@ -116,14 +124,14 @@ impl Table {
                     Outcome::AtTheLimit
                 } else {
                     let task = Arc::new(draft.created(now));
-                    self.put(&mut index, &task);
+                    self.put(&mut index, &task, now);
                     Outcome::Inserted(task)
                 }
             }
             Change::Commit { expected, task } => match self.row(task.id) {
                 // `old` is dropped after the index: freeing a large result is nobody else's wait.
                 Some(old) if old.revision == expected && old.is_visible(now) => {
-                    self.put(&mut index, &task);
+                    self.put(&mut index, &task, now);
                     drop(index);
                     drop(old);
                     Outcome::Committed
@@ -136,7 +144,7 @@ impl Table {
                     let due = self.row(*id).filter(|row| row.revision == *revision && !row.is_visible(now));
                     let is_due = due.is_some();
                     if let Some(row) = due {
-                        self.take(&mut index, &row);
+                        self.take(&mut index, *id);
                         removed.push(row);
                     }
                     is_due
@@ -173,22 +181,25 @@ impl Table {
     }
 
     fn row(&self, id: TaskId) -> Option<Shared> {
-        self.shard(id).read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.shard(id).read().unwrap_or_else(PoisonError::into_inner).get(&id).map(|row| Arc::clone(&row.task))
     }
 
-    fn put(&self, index: &mut Index, task: &Shared) {
+    fn put(&self, index: &mut Index, task: &Shared, now: Millis) {
+        let new = Stored { task: Arc::clone(task), touched: now };
         let mut shard = self.shard(task.id).write().unwrap_or_else(PoisonError::into_inner);
-        let old = shard.insert(task.id, Arc::clone(task));
+        let old = shard.insert(task.id, new.clone());
         drop(shard);
-        index.update(old.as_deref(), Some(task));
+        index.update(old.as_ref(), Some(&new));
     }
 
-    fn take(&self, index: &mut Index, row: &Shared) {
-        self.shard(row.id).write().unwrap_or_else(PoisonError::into_inner).remove(&row.id);
-        index.update(Some(row), None);
+    fn take(&self, index: &mut Index, id: TaskId) {
+        let mut shard = self.shard(id).write().unwrap_or_else(PoisonError::into_inner);
+        let old = shard.remove(&id);
+        drop(shard);
+        index.update(old.as_ref(), None);
     }
 
-    fn shard(&self, id: TaskId) -> &RwLock<HashMap<TaskId, Shared>> {
+    fn shard(&self, id: TaskId) -> &RwLock<HashMap<TaskId, Stored>> {
         let folded = id.to_bytes().iter().fold(0, |folded, byte| folded ^ byte);
         &self.shards[usize::from(folded) % SHARDS]
     }
