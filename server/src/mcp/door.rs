@@ -93,7 +93,7 @@ impl<H: ServerHandler> Door<H> {
         match self.ladder.head(&parts, cors)? {
             Head::Preflight(answer) => return Ok(answer.map(Body::new)),
             Head::Session => return Ok(self.pass_on(parts, body).await),
-            Head::Post(_) => {}
+            Head::Post => {}
         }
         let body = self.read(body).await?;
         let call = match self.ladder.body(&parts.headers, &body)? {

@@ -34,11 +34,6 @@ impl<'a> RawId<'a> {
     pub(crate) fn as_str(self) -> &'a str {
         self.0
     }
-
-    /// The value that it stands for, for whoever wants it without quotes: a log, a span.
-    pub(crate) fn value(self) -> Cow<'a, str> {
-        string(self.0).unwrap_or(Cow::Borrowed(self.0))
-    }
 }
 
 /// A body that is a JSON-RPC message.
@@ -156,18 +151,12 @@ pub(crate) struct Claim<'a> {
     version: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default, deserialize_with = "present")]
     client_capabilities: Option<&'a RawValue>,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
-    client_info: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/logLevel", borrow, default)]
     log_level: Option<&'a RawValue>,
     #[serde(rename = "progressToken", borrow, default)]
     progress_token: Option<&'a RawValue>,
     #[serde(borrow, default)]
     traceparent: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tracestate: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    baggage: Option<&'a RawValue>,
 }
 
 impl<'a> Claim<'a> {
@@ -188,8 +177,8 @@ impl<'a> Claim<'a> {
     pub(crate) fn required(self) -> Result<Meta<'a>, Refusal> {
         let version = self.version();
         let capabilities = self.client_capabilities.filter(|raw| raw.get().starts_with('{'));
-        let capabilities = capabilities.and_then(|raw| Some((raw, declared(raw.get()).ok()?)));
-        let (Some(version), Some((client_capabilities, declared))) = (version, capabilities) else {
+        let capabilities = capabilities.and_then(|raw| declared(raw.get()).ok());
+        let (Some(version), Some(declared)) = (version, capabilities) else {
             let mut wrong = Vec::with_capacity(2);
             if self.version().is_none() {
                 wrong.push(PROTOCOL_VERSION);
@@ -200,15 +189,10 @@ impl<'a> Claim<'a> {
             let message = format!("params._meta needs {} of the right shape", wrong.join(" and "));
             return Err(Refusal::bad_request(INVALID_PARAMS, message));
         };
-        let text = |raw: Option<&'a RawValue>| raw.and_then(|raw| string(raw.get()));
         Ok(Meta {
             version,
-            client_capabilities,
             declared,
-            client_info: self.client_info,
-            traceparent: text(self.traceparent),
-            tracestate: text(self.tracestate),
-            baggage: text(self.baggage),
+            traceparent: self.traceparent.and_then(|raw| string(raw.get())),
             progress_token: self.progress_token,
             log_level: self.log_level.map(|raw| string(raw.get()).unwrap_or(Cow::Borrowed(raw.get()))),
         })
@@ -220,18 +204,10 @@ impl<'a> Claim<'a> {
 pub(crate) struct Meta<'a> {
     /// The version that the request speaks.
     pub(crate) version: Cow<'a, str>,
-    /// `clientCapabilities` as they came.
-    pub(crate) client_capabilities: &'a RawValue,
-    /// What they say that matters for tasks.
+    /// What `clientCapabilities` say that matters for tasks.
     pub(crate) declared: Declared,
-    /// `clientInfo`, unverified.
-    pub(crate) client_info: Option<&'a RawValue>,
     /// W3C trace context.
     pub(crate) traceparent: Option<Cow<'a, str>>,
-    /// W3C trace context.
-    pub(crate) tracestate: Option<Cow<'a, str>>,
-    /// W3C baggage.
-    pub(crate) baggage: Option<Cow<'a, str>>,
     /// `progressToken`: a string or a number.
     pub(crate) progress_token: Option<&'a RawValue>,
     /// `logLevel`: one of the eight.
@@ -359,7 +335,7 @@ mod tests {
             assert_eq!((id.as_str(), &*body.method, body.params.unwrap().get()), (text, "m", "{}"));
         }
         let raw: &RawValue = serde_json::from_str(r#""\u0061""#).unwrap();
-        assert_eq!(RawId::of(raw).unwrap().value(), "a");
+        assert_eq!(RawId::of(raw).unwrap().as_str(), raw.get());
     }
 
     #[test]
@@ -410,8 +386,7 @@ mod tests {
         meta.check_optional().unwrap();
         assert!(meta.declared.tasks);
         assert_eq!(meta.progress_token.unwrap().get(), "12345678901234567890123");
-        assert_eq!(meta.client_info.unwrap().get(), r#"{"name":"n"}"#);
-        assert_eq!((meta.traceparent.as_deref(), meta.tracestate.as_deref()), (Some("00-a"), None));
+        assert_eq!(meta.traceparent.as_deref(), Some("00-a"));
         assert!(matches!(meta.version, Cow::Borrowed("2026-07-28")));
         for bad in [
             r#","io.modelcontextprotocol/logLevel":"loud""#,

@@ -69,7 +69,7 @@ pub(crate) struct Ladder {
 #[derive(Debug)]
 pub(crate) enum Head {
     /// A POST: read its body, no more than `max_body_bytes` of it, and go on with [`Ladder::body`].
-    Post(Accepts),
+    Post,
     /// A GET or DELETE of a session of the earlier era: rmcp's.
     Session,
     /// A preflight, and its answer.
@@ -153,7 +153,7 @@ impl Ladder {
         if length.is_some_and(|length| usize::try_from(length).map_or(true, |length| length > self.max_body_bytes)) {
             return Err(Refusal::too_large(self.max_body_bytes));
         }
-        Ok(Head::Post(accepts))
+        Ok(Head::Post)
     }
 
     /// The rest of the ladder, on the whole body of a POST.
