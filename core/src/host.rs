@@ -72,7 +72,8 @@ impl<P: Payload> Host<P> {
         }
     }
 
-    /// A stored task is to be run here. True if its run is to be spawned now: once per attempt.
+    /// A stored task is to be run here. True if its run is to be spawned now: once per attempt, provided
+    /// that the node drives one [`TakeOver`](crate::procedure::TakeOver) at a time.
     pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
         if self.has_started(task.id, task.attempt) {
             self.observe(task.id, &Seen::Task(Arc::clone(task)));

@@ -46,7 +46,7 @@ fn shorten(mut script: Script) -> Script {
 
 #[test]
 fn the_claims_hold_however_requests_interleave() {
-    let mut config = Config { failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 400;
     }
@@ -87,9 +87,9 @@ fn orphaned() -> Vec<Move> {
 }
 
 #[test]
-fn two_sweeps_of_one_node_for_the_same_task_leave_it_one_run() {
+fn two_nodes_that_sweep_at_once_leave_a_task_one_run() {
     let mut script = orphaned();
-    script.extend([sweep(), sweep()]);
+    script.extend([sweep(), Move::Sweep { node: 0, heir: true }]);
     // Both find it, load it and reserve; the first one stores it and starts the run; the second one meets a conflict.
     script.extend([step(); 7]);
     script.push(Move::Deliver { message: 0, how: How::Once });

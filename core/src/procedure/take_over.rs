@@ -12,6 +12,9 @@ use crate::store::{Outcome, Request, Unavailable};
 use crate::task::Task;
 
 /// Takes over what lost nodes left behind, up to a limit.
+///
+/// A node drives one of these at a time. Two that overlap are told of the same task, and if an answer of the store is lost, both
+/// may take it for theirs: the second one's start could come when the run that the first one started is over already.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TakeOver<P> {
     heir: Option<NodeId>,

@@ -206,6 +206,8 @@ impl World {
                 };
                 self.begin(tool.node, Kind::Run { tool, end: true }, Op::Write(Box::new(Write::end(tool.id, command))));
             }
+            // One at a time, as `TakeOver` wants it.
+            Move::Sweep { node: n, .. } if self.sweeps(node(n)) => {}
             Move::Sweep { node: n, heir } => {
                 let heir = heir.then_some(self.nodes[node(n)].id);
                 self.begin(
@@ -230,6 +232,12 @@ impl World {
             Move::Crash { node: n } => self.crash(node(n)),
             Move::Wait { ms, asleep } => self.wait(ms, asleep.map(node)),
         }
+    }
+
+    /// Whether this incarnation of the node is sweeping. One that came back as another knows nothing of the old one's sweep.
+    fn sweeps(&self, node: usize) -> bool {
+        let id = self.nodes[node].id;
+        self.flights.iter().any(|it| it.kind == Kind::Sweep && it.incarnation == id)
     }
 
     fn client(&mut self, node: usize, task: u8, who: u8, cancel: bool, op: impl FnOnce(TaskId, Caller) -> Op) {
