@@ -24,7 +24,7 @@ use crate::mcp::handler::{Handler, Identity};
 use crate::mcp::ladder::{self, Ladder};
 use crate::mcp::request_state::RequestState;
 use crate::store::{MemoryStore, Store};
-use crate::tool::{AddToolError, Tool, ToolSet};
+use crate::tool::{AddToolError, TaskMode, Tool, ToolSet, wrapped};
 
 /// The endpoint's path.
 pub const ENDPOINT: &str = "/mcp";
@@ -58,8 +58,10 @@ pub const ENDPOINT: &str = "/mcp";
 /// ```
 #[derive(Debug)]
 pub struct Tokkuri<H = NoHandler> {
-    handler: H,
+    handler: Arc<H>,
     tools: Vec<Tool>,
+    /// Tools that the handler was to run as tasks, and does not know.
+    missing: Vec<String>,
     identity: Identity,
     settings: Settings,
     store: Option<Arc<dyn Store>>,
@@ -119,6 +121,11 @@ pub enum BuildError {
     /// A tool cannot be added.
     #[error(transparent)]
     Tool(#[from] AddToolError),
+    /// A tool of the handler's is to run as tasks, but the handler does not say what its arguments are.
+    #[error(
+        "the handler's tool {0:?} cannot run as a task: the handler's get_tool does not know it, so its arguments could not be checked"
+    )]
+    NoSchema(String),
     /// `state_secret` is too short.
     #[error("{0}")]
     Secret(String),
@@ -147,8 +154,9 @@ impl<H: ServerHandler> Tokkuri<H> {
     /// Keeps an rmcp handler: its prompts, resources and tools pass through, and our tools are merged into its list.
     pub fn wrap(handler: H) -> Self {
         Self {
-            handler,
+            handler: Arc::new(handler),
             tools: Vec::new(),
+            missing: Vec::new(),
             identity: Identity { name: "tokkuri".into(), instructions: None },
             settings: Settings::default(),
             store: None,
@@ -169,6 +177,37 @@ impl<H: ServerHandler> Tokkuri<H> {
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
+    }
+
+    /// Runs a tool of the handler's as a task: what it asks for (`InputRequired`) become the task's questions, its progress the
+    /// status message, and its cancellation token fires when the run has to stop. In the request it runs as it always did.
+    ///
+    /// The handler has to know the tool's schema ([`ServerHandler::get_tool`]), since arguments are checked before there is a
+    /// task.
+    #[must_use]
+    pub fn task(self, name: &str, mode: TaskMode) -> Self {
+        self.task_with(name, |tool| tool.task(mode))
+    }
+
+    /// The same, with everything that can be said about a tool: its grace, its time to live, whether it is restartable.
+    #[must_use]
+    pub fn task_with(mut self, name: &str, declare: impl FnOnce(Tool) -> Tool) -> Self {
+        match self.handler.get_tool(name) {
+            Some(listed) => {
+                let tool = declare(wrapped::tool(&self.handler, &listed));
+                self.tools.push(wrapped::with_grace(&self.handler, tool));
+            }
+            None => self.missing.push(name.to_owned()),
+        }
+        self
+    }
+
+    /// The same, for a tool whose first questions are asked on the request itself, before there is a task. A call that needs
+    /// no answer is over with that request.
+    #[must_use]
+    pub fn task_asking_first(self, name: &str, mode: TaskMode) -> Self {
+        let handler = Arc::clone(&self.handler);
+        self.task_with(name, |tool| wrapped::asking_first(&handler, tool.task(mode)))
     }
 
     /// The server's name (default `tokkuri`). It is part of who owns a task, so changing it hides all tasks from their owners.
@@ -218,6 +257,9 @@ impl<H: ServerHandler> Tokkuri<H> {
     /// # Errors
     /// [`BuildError`]: two tools of one name, a schema that cannot be used, a setting that is none.
     pub fn build(self) -> Result<Server<H>, BuildError> {
+        if let Some(name) = self.missing.into_iter().next() {
+            return Err(BuildError::NoSchema(name));
+        }
         let mut tools = ToolSet::new();
         for tool in self.tools {
             tools.add(tool)?;

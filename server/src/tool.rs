@@ -32,6 +32,7 @@ pub(crate) mod outcome;
 mod prepare;
 mod schema;
 mod set;
+pub(crate) mod wrapped;
 
 pub use ask::{AskError, Consent, Elicited, Root};
 pub use body::{Body, BodyFuture, RunTool};

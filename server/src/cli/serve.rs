@@ -42,7 +42,7 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> anyhow
     let store = open_store(&config.tasks.store)?;
     let server = configured(app, config).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
-        BuildError::Tool(_) | BuildError::Secret(_) | BuildError::Allowed(_) => {
+        BuildError::Tool(_) | BuildError::NoSchema(_) | BuildError::Secret(_) | BuildError::Allowed(_) => {
             Stop::new(Exit::Usage, error.to_string())
         }
     })?;

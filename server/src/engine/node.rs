@@ -62,21 +62,21 @@ impl NodeLoop {
         self.engine.store.carry_out(lease).answer().await;
     }
 
-    /// One question, however many runs there are; then one load for each run that is behind.
+    /// One question, however many runs there are; then one load for each run that is behind. The watch moves on only once
+    /// everything that it showed was read.
     async fn look(&mut self) {
         let answer = self.engine.store.carry_out(self.watch.request()).answer().await;
+        self.engine.registry.clock(answer.now);
         let Outcome::Touched(touched) = answer.outcome else { return };
-        self.watch.answered(answer.now);
         for (id, revision) in touched {
             if self.engine.registry.is_behind(id, revision) {
                 let loaded = self.engine.store.carry_out(Request::Load { id }).answer().await;
-                if let Outcome::Loaded(task) = loaded.outcome {
-                    let seen = task.map_or(Seen::Gone, Seen::Task);
-                    self.engine.registry.observe(id, &seen);
-                }
+                let Outcome::Loaded(task) = loaded.outcome else { return };
+                let seen = task.map_or(Seen::Gone, Seen::Task);
+                self.engine.registry.observe(id, &seen);
             }
         }
-        self.engine.registry.clock(answer.now);
+        self.watch.answered(answer.now);
     }
 
     async fn expire(&self) {

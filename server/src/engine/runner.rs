@@ -54,7 +54,7 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> E
         scopes: origin.scopes.clone(),
         traceparent: origin.traceparent.clone(),
     };
-    let cx = RunContext { mode: Mode::Task(handle.clone()), info: Arc::new(info) };
+    let cx = RunContext { mode: Mode::Task(handle.clone()), info: Arc::new(info), capabilities: origin.capabilities };
     let alive = handle.engine.alive_guard();
     let (body, arguments) = (Arc::clone(tool), live.arguments.clone());
     // Everything of the tool's own happens inside the guarded future: also what it does before its first await.

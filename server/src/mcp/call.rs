@@ -23,7 +23,8 @@ use crate::engine::{Engine, NewTask};
 use crate::mcp::fault;
 use crate::mcp::request_state::{Binding, RequestState};
 use crate::tool::{
-    AskError, Asks, CallInfo, Inline, PrepareContext, PrepareError, Prepared, Round, Session, Tool, ToolResult, outcome,
+    AskError, Asks, CallInfo, Inline, PrepareContext, PrepareError, Prepared, Round, Session, Tool, ToolError,
+    ToolResult, outcome,
 };
 
 /// What is needed to carry out calls.
@@ -167,6 +168,7 @@ impl Calls {
             inline: Arc::clone(inline),
             info: Arc::new(call.info.clone()),
             prepared: prepared.clone(),
+            capabilities: call.declared.asks,
         };
         let arguments = call.arguments.clone();
         let outcome = play(inline, Duration::ZERO, async move { prepare.prepare(arguments, cx).await }).await;
@@ -184,13 +186,14 @@ impl Calls {
             }
             Err(PrepareError::Ask(AskError::Suspended)) => Err(self.open(call, inline)),
             Err(PrepareError::Ask(AskError::Undeclared(missing))) => Err(Reply::Fault(fault::needs(missing))),
-            Err(PrepareError::Ask(error)) => Err(self.refused(call, error.into())),
-            Err(PrepareError::Refused(error)) => Err(self.refused(call, error)),
+            Err(PrepareError::Ask(error)) => Err(self.settled(call, Err(error.into()))),
+            Err(PrepareError::Refused(error)) => Err(self.settled(call, Err(error))),
+            Err(PrepareError::Answered(result)) => Err(self.settled(call, Ok(result))),
         }
     }
 
-    fn refused(&self, call: &Call, error: crate::tool::ToolError) -> Reply {
-        match outcome::settle(&call.tool, self.engine.settings().max_result_bytes, Err(error)) {
+    fn settled(&self, call: &Call, outcome: Result<ToolResult, ToolError>) -> Reply {
+        match outcome::settle(&call.tool, self.engine.settings().max_result_bytes, outcome) {
             Ok(result) => Reply::Result(result),
             Err(fault) => Reply::Fault(fault),
         }

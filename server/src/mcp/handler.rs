@@ -66,10 +66,10 @@ pub(crate) struct Identity {
 }
 
 impl<H: ServerHandler> Handler<H> {
-    pub(crate) fn new(inner: H, calls: Arc<Calls>, owners: Arc<dyn OwnerResolver>, identity: Identity) -> Self {
-        let tools = calls.engine.tools().iter();
+    pub(crate) fn new(inner: Arc<H>, calls: Arc<Calls>, owners: Arc<dyn OwnerResolver>, identity: Identity) -> Self {
+        let tools = calls.engine.tools().iter().filter(|tool| !tool.wrapped);
         let listed = tools.map(|tool| (tool.name().to_owned(), convert::tool(tool))).collect();
-        Self { inner: Arc::new(inner), shared: Arc::new(Shared { calls, owners, identity, listed }) }
+        Self { inner, shared: Arc::new(Shared { calls, owners, identity, listed }) }
     }
 
     fn tasks_enabled(&self) -> bool {
@@ -163,10 +163,14 @@ impl<H: ServerHandler> Handler<H> {
             Some(_) => self.inner.list_tools(request, context).await?,
             None => ListToolsResult::default(),
         };
+        // Tools of the user's that run as tasks stand in their list already.
+        let engine = &self.shared.calls.engine;
+        let enabled = engine.settings().enabled;
+        let hidden = |name: &str| engine.tools().find(name).is_some_and(|tool| !is_listed(tool.mode(), enabled, era));
+        list.tools.retain(|tool| !hidden(&tool.name));
         // Ours stand on the last page.
         if list.next_cursor.is_none() {
-            let engine = &self.shared.calls.engine;
-            let visible = engine.tools().iter().filter(|tool| is_listed(tool.mode(), engine.settings().enabled, era));
+            let visible = engine.tools().iter().filter(|tool| !tool.wrapped && is_listed(tool.mode(), enabled, era));
             list.tools.extend(visible.filter_map(|tool| self.shared.listed.get(tool.name()).cloned()));
         }
         if era == Era::Modern {

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokkuri_core::Text;
 use tokkuri_core::id::{Key, TaskId};
+use tokkuri_core::payload::Capabilities;
 use tokkuri_core::run::Stop;
 use tokkuri_core::wire::Json;
 
@@ -43,6 +44,8 @@ pub struct CallInfo {
 pub struct RunContext {
     pub(crate) mode: Mode,
     pub(crate) info: Arc<CallInfo>,
+    /// What the request that started the run declared.
+    pub(crate) capabilities: Capabilities,
 }
 
 #[derive(Clone, Debug)]

@@ -30,6 +30,8 @@ pub struct Tool {
     pub(crate) poll_interval_ms: Option<u64>,
     pub(crate) grace: Duration,
     pub(crate) restartable: bool,
+    /// Whether it is a tool of the user's handler, which runs it in the request as well.
+    pub(crate) wrapped: bool,
     /// Whether arguments are mirrored in headers (`x-mcp-header`).
     pub(crate) mirrors_arguments: bool,
     pub(crate) body: Arc<dyn Body>,
@@ -94,6 +96,7 @@ impl Tool {
             poll_interval_ms: None,
             grace: Duration::ZERO,
             restartable: false,
+            wrapped: false,
             mirrors_arguments: false,
             body: Arc::new(body),
             prepare: None,

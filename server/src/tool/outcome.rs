@@ -18,6 +18,8 @@ pub struct ToolResult {
     pub structured: Option<Json>,
     /// Whether the tool could not do what it was asked to.
     pub is_error: bool,
+    /// `_meta` of the result.
+    pub meta: Option<Json>,
 }
 
 /// One item of a result's content.
@@ -32,7 +34,7 @@ pub enum Content {
 impl ToolResult {
     /// One text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::Text(text.into())], structured: None, is_error: false }
+        Self { content: vec![Content::Text(text.into())], ..Self::default() }
     }
 
     /// The tool could not do what it was asked to, and says why: a result with `isError`, not a JSON-RPC error.
@@ -46,7 +48,7 @@ impl ToolResult {
     /// If the value has no form in JSON.
     pub fn structured(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         let json = Json::of(value)?;
-        Ok(Self { content: vec![Content::Text(json.as_str().to_owned())], structured: Some(json), is_error: false })
+        Ok(Self { content: vec![Content::Text(json.as_str().to_owned())], structured: Some(json), ..Self::default() })
     }
 
     /// The same, marked as an error.
@@ -66,6 +68,9 @@ impl SerializeTrait for ToolResult {
             map.serialize_entry("structuredContent", structured)?;
         }
         map.serialize_entry("isError", &self.is_error)?;
+        if let Some(meta) = &self.meta {
+            map.serialize_entry("_meta", meta)?;
+        }
         map.end()
     }
 }

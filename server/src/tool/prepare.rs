@@ -9,7 +9,7 @@ use tokkuri_core::wire::Json;
 
 use crate::tool::ask::{self, AskError, Consent, Elicited};
 use crate::tool::context::{Inline, Wait};
-use crate::tool::{CallInfo, ToolError};
+use crate::tool::{CallInfo, ToolError, ToolResult};
 
 /// What a tool's `prepare` has. What it asks, the client answers by sending the call again, so `prepare` runs again from its
 /// start: it should do nothing that may not be done twice.
@@ -20,6 +20,8 @@ pub struct PrepareContext {
     pub(crate) inline: Arc<Inline>,
     pub(crate) info: Arc<CallInfo>,
     pub(crate) prepared: Prepared,
+    /// What the request declared.
+    pub(crate) capabilities: tokkuri_core::payload::Capabilities,
 }
 
 /// What `prepare` leaves to the body.
@@ -37,6 +39,8 @@ impl Prepared {
 pub enum PrepareError {
     /// The tool refuses the call: its reply, and no task.
     Refused(ToolError),
+    /// There is nothing left to do: the reply, and no task.
+    Answered(ToolResult),
     /// A question cannot be asked, or is not answered yet.
     Ask(AskError),
 }

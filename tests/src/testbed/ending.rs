@@ -77,7 +77,7 @@ pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
             Ok(ToolResult {
                 content: vec![Content::Text("before\0after".into())],
                 structured: Some(Json::parse(odd)?),
-                is_error: false,
+                ..ToolResult::default()
             })
         })
         .description("Answers what is hard to keep")

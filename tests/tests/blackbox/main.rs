@@ -22,6 +22,7 @@ mod races;
 mod shutdown;
 mod values;
 mod wire;
+mod wrapped;
 
 use tokkuri_tests::harness::Bed;
 

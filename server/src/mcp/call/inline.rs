@@ -26,7 +26,11 @@ impl Calls {
         let inline = Arc::new(Inline { cancelled: door.cancelled, progress, asks });
         let arguments = self.prepare(&call, &inline).await?.unwrap_or_else(|| call.arguments.clone());
 
-        let cx = RunContext { mode: Mode::Inline(Arc::clone(&inline)), info: Arc::new(call.info.clone()) };
+        let cx = RunContext {
+            mode: Mode::Inline(Arc::clone(&inline)),
+            info: Arc::new(call.info.clone()),
+            capabilities: call.declared.asks,
+        };
         let (tool, alive) = (Arc::clone(&call.tool), self.engine.alive_guard());
         let run = async move {
             let _alive = alive;

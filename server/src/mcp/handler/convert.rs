@@ -22,7 +22,7 @@ use tokkuri_core::wire::{self, Json};
 
 use super::{Handler, declared, era};
 use crate::auth;
-use crate::mcp::call::{Call, Door, Progress, Reply, Told};
+use crate::mcp::call::{Admitted, Call, Door, Progress, Reply, Told};
 use crate::mcp::fault;
 use crate::tool::{AskError, Session, Tool};
 
@@ -56,6 +56,7 @@ pub(super) async fn call<H: ServerHandler>(
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let original = request.clone();
     let calls = &handler.shared.calls;
     let caller = caller(handler, &context);
     let traceparent = context.meta.get_traceparent().map(Into::into);
@@ -84,6 +85,14 @@ pub(super) async fn call<H: ServerHandler>(
         .extensions
         .get::<http::request::Parts>()
         .is_some_and(|it| it.extensions.get::<InTheRequest>().is_some());
+    if call.tool.wrapped {
+        // In the request the user's handler runs it, as it always did.
+        let admitted = if inline { Admitted::Inline } else { calls.admit(&call).await };
+        return match admitted {
+            Admitted::Inline => handler.inner.call_tool(original, context).await,
+            Admitted::Reply(reply) => response(reply),
+        };
+    }
     let run = async {
         match inline {
             true => calls.run_inline(call, door).await,
