@@ -346,9 +346,60 @@ impl<H: ServerHandler> Server<H> {
     /// # Errors
     /// If the listener fails.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let node = self.begin().await;
+        let served = self.serve_http(listener, stop).await;
+        node.abort();
+        served
+    }
+
+    /// Serves one client over standard input and output, in whichever era it speaks, until it closes its end or `stop` is over;
+    /// then drains. With a `listener`, HTTP is served beside it.
+    ///
+    /// # Errors
+    /// If the client does not speak MCP, or the listener fails.
+    pub async fn serve_stdio(
+        self,
+        listener: Option<TcpListener>,
+        stop: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let node = self.begin().await;
+        let client = async {
+            let serving = rmcp::serve_server(self.handler.clone(), rmcp::transport::stdio()).await;
+            match serving {
+                Ok(serving) => serving.waiting().await.map(|_| ()).map_err(io::Error::other),
+                // A client that closes its end before it said anything wanted nothing.
+                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+                Err(error) => Err(io::Error::other(error)),
+            }
+        };
+        let mut client = std::pin::pin!(client);
+        let mut ended = None;
+        let over = async {
+            tokio::select! {
+                served = &mut client => ended = Some(served),
+                () = stop => {}
+            }
+        };
+        let served = match listener {
+            Some(listener) => self.serve_http(listener, over).await,
+            None => {
+                over.await;
+                self.engine.shut_down(self.shutdown).await;
+                Ok(())
+            }
+        };
+        node.abort();
+        served.and(ended.unwrap_or(Ok(())))
+    }
+
+    /// Takes up the node's own work.
+    async fn begin(&self) -> tokio::task::JoinHandle<()> {
         let mut node = NodeLoop::new(Arc::clone(&self.engine));
         node.begin().await;
-        let node = tokio::spawn(node.run());
+        tokio::spawn(node.run())
+    }
+
+    async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let stopped = self.stopping.clone();
         let serving = axum::serve(listener, self.router()).with_graceful_shutdown(stopped.clone().cancelled_owned());
         let mut serving = std::pin::pin!(async move { serving.await });
@@ -364,7 +415,6 @@ impl<H: ServerHandler> Server<H> {
         stopped.cancel();
         // What is still open is streams and connections that idle: they are not waited for long.
         let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
-        node.abort();
         Ok(())
     }
 

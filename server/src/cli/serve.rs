@@ -20,15 +20,17 @@ pub(crate) async fn run(config: Config, args: &ServeArgs) -> anyhow::Result<Exit
         ToolSet::Demo => crate::demo::tools(&args.root).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?,
         ToolSet::None => Vec::new(),
     };
-    serve(Tokkuri::new().tools(tools), &config).await
+    serve(Tokkuri::new().tools(tools), &config, args).await
 }
 
 /// Serves `app` as a configuration says, until SIGTERM or SIGINT; prints the line `listening http=…` on standard output once
 /// it does. What `tokkuri serve` does with its own tools, a binary with tools of its own does with this.
 ///
+/// With `--stdio`, standard output is the client's: the line goes to standard error, and HTTP is served only if `--http` says so.
+///
 /// # Errors
 /// One line that says what is wrong with the configuration or why it cannot be served.
-pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> anyhow::Result<Exit> {
+pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &ServeArgs) -> anyhow::Result<Exit> {
     start_log(config)?;
     let missing = config::unavailable(config);
     if let Some(first) = missing.first() {
@@ -46,11 +48,28 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> anyhow
             Stop::new(Exit::Usage, error.to_string())
         }
     })?;
-    let listener = bind("server.http", config.server.http).await?;
+    let listener = match !args.stdio || args.http.is_some() {
+        true => Some(bind("server.http", config.server.http).await?),
+        false => None,
+    };
     let stop = stop_signal()?;
     let node = config.server.node.clone().unwrap_or_else(node_name);
-    announce(listener.local_addr()?, &node)?;
-    server.serve(listener, stop).await?;
+    let http = match &listener {
+        Some(listener) => listener.local_addr()?.to_string(),
+        None => "off".to_owned(),
+    };
+    let ready = format!("listening http={http} grpc=off admin=off node={node}");
+    match listener {
+        listener if args.stdio => {
+            eprintln!("{ready}");
+            server.serve_stdio(listener, stop).await?;
+        }
+        Some(listener) => {
+            announce(&ready)?;
+            server.serve(listener, stop).await?;
+        }
+        None => unreachable!("without stdio there is a listener"),
+    }
     Ok(Exit::Ok)
 }
 
@@ -108,9 +127,9 @@ async fn bind(setting: &str, address: SocketAddr) -> Result<TcpListener, Stop> {
 }
 
 /// The one line for whoever started us.
-fn announce(http: SocketAddr, node: &str) -> std::io::Result<()> {
+fn announce(ready: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "listening http={http} grpc=off admin=off node={node}")?;
+    writeln!(out, "{ready}")?;
     out.flush()
 }
 

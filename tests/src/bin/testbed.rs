@@ -31,5 +31,5 @@ async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         .task_asking_first("wrapped_first", TaskMode::Optional)
         .tools(testbed::tools(&bed))
         .probe(bed.probe());
-    serve(app, &config).await
+    serve(app, &config, args).await
 }
