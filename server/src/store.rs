@@ -6,12 +6,14 @@
 mod clock;
 pub mod contract;
 mod memory;
+pub mod sqlite;
 
 use std::future::Future;
 use std::pin::Pin;
 
 pub use clock::Clock;
 pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
 use tokkuri_core::store::{Answer, Request};
 use tokkuri_core::wire::Json;
 

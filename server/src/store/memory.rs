@@ -5,7 +5,7 @@ mod table;
 
 use std::sync::Arc;
 
-use table::Table;
+pub(super) use table::{Change, Table};
 use tokkuri_core::store::Request;
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;

@@ -157,6 +157,23 @@ impl Table {
         Answer { now, outcome }
     }
 
+    /// Takes up a task that a file holds since `touched`.
+    pub(in crate::store) fn store(&self, task: &Shared, touched: Millis) {
+        let old = self.row(task.id);
+        self.put(&mut self.index(), task, touched);
+        drop(old);
+    }
+
+    /// Forgets a task that a file no longer holds.
+    pub(in crate::store) fn forget(&self, id: TaskId) {
+        self.take(&mut self.index(), id);
+    }
+
+    /// Whether there is a row, expired or not.
+    pub(in crate::store) fn holds(&self, id: TaskId) -> bool {
+        self.row(id).is_some()
+    }
+
     fn page(&self, clock: &Clock, filter: &Filter, mut after: Option<TaskId>, limit: usize) -> (Millis, Outcome<Json>) {
         let mut page = Vec::new();
         let mut since = None;
