@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ServerHandler;
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -13,7 +14,7 @@ use crate::app::{BuildError, Settings, Tokkuri};
 use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
 use crate::config::{self, Config, Limit, Listener, LogFormat, StoreUrl};
 use crate::engine::TaskSettings;
-use crate::store::{MemoryStore, Store};
+use crate::store::{MemoryStore, SqliteStore, Store};
 
 pub(crate) async fn run(config: Config, args: &ServeArgs) -> anyhow::Result<Exit> {
     let tools = match args.tool_set(&config) {
@@ -41,8 +42,8 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
             tracing::warn!("{name}.listen: this build has no such listener; it stays off");
         }
     }
-    let store = open_store(&config.tasks.store)?;
-    let server = configured(app, config).store(store).build().map_err(|error| match error {
+    let (store, secret) = open_store(&config.tasks.store)?;
+    let server = configured(app, config, secret).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
         BuildError::Tool(_) | BuildError::NoSchema(_) | BuildError::Secret(_) | BuildError::Allowed(_) => {
             Stop::new(Exit::Usage, error.to_string())
@@ -73,8 +74,8 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     Ok(Exit::Ok)
 }
 
-/// Lays a configuration over an app.
-pub(crate) fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> Tokkuri<H> {
+/// Lays a configuration over an app. `kept` is the secret that the store keeps, for when the configuration has none.
+fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<Vec<u8>>) -> Tokkuri<H> {
     let (server, tasks) = (&config.server, &config.tasks);
     let app = app.name(&server.name).settings(Settings {
         tasks: TaskSettings {
@@ -95,7 +96,11 @@ pub(crate) fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> 
         max_body_bytes: server.max_body_bytes,
         request_timeout: Duration::from_millis(server.request_timeout_ms),
         shutdown: Duration::from_millis(server.shutdown_ms),
-        state_secret: server.state_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
+        // A secret of any length becomes a key of the length that the signature wants.
+        state_secret: match &server.state_secret {
+            Some(secret) => Some(Sha256::digest(secret.expose()).to_vec()),
+            None => kept,
+        },
         state_ttl_ms: server.state_ttl_ms,
     });
     match &server.instructions {
@@ -104,10 +109,16 @@ pub(crate) fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config) -> 
     }
 }
 
-fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, Stop> {
+/// Opens a store, and gives the secret that it keeps, if it keeps one.
+fn open_store(url: &StoreUrl) -> Result<(Arc<dyn Store>, Option<Vec<u8>>), Stop> {
     match url {
-        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
-        StoreUrl::Sqlite(_) => Err(Stop::new(Exit::Usage, "tasks.store: sqlite is not in this build; use memory")),
+        StoreUrl::Memory => Ok((Arc::new(MemoryStore::new()), None)),
+        StoreUrl::Sqlite(path) => {
+            let store = SqliteStore::open(path)
+                .map_err(|error| Stop::new(Exit::Usage, format!("tasks.store: sqlite:{}: {error}", path.display())))?;
+            let secret = store.secret().to_vec();
+            Ok((Arc::new(store), Some(secret)))
+        }
         StoreUrl::Postgres(_) => Err(Stop::new(Exit::Usage, "tasks.store: postgres is not in this build; use memory")),
     }
 }
