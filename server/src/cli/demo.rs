@@ -1,7 +1,127 @@
-//! `tokkuri demo`.
+//! `tokkuri demo`: a server and a client of it in one terminal, on the files that are there.
+//!
+//! The server is started as any program would start it; everything after that goes over HTTP, as with a server elsewhere. Each
+//! step says what it does and is checked: the command exits with 0 only if all of it went as it should.
 
+mod place;
+mod player;
+mod steps;
+
+use std::future::Future;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use self::player::Player;
+use crate::app::{ENDPOINT, Tokkuri};
+use crate::cli::interrupt::Interrupts;
 use crate::cli::{Exit, Stop};
+use crate::client::Client;
 
 pub(crate) async fn run() -> anyhow::Result<Exit> {
-    Err(Stop::new(Exit::Failed, "demo is not built yet").into())
+    let mut interrupts = Interrupts::listen();
+    let root = std::env::current_dir()
+        .map_err(|error| Stop::new(Exit::Usage, format!("the current directory cannot be used: {error}")))?;
+    tokio::select! {
+        ended = play(&root) => ended.map(|()| Exit::Ok),
+        // What was begun is dropped, and cleans up after itself.
+        () = interrupts.next() => Ok(Exit::Interrupted),
+    }
+}
+
+async fn play(root: &Path) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let server = Serving::start(root).await?;
+    say("tokkuri demo: tools of an MCP server as tasks, on your own files")?;
+    say("")?;
+    say(&format!("A server has started in this process at {}.", server.url))?;
+    say("Everything below is said to it over HTTP, by a client that knows nothing else of it.")?;
+    say(&format!("Its tools work below {} and change nothing that is yours.", root.display()))?;
+
+    let player = Player::new(Client::new(&server.url, None)?);
+    player.expect_tools().await?;
+    let digest = steps::a_call_becomes_a_task(&player).await?;
+    steps::a_task_asks(&player, root).await?;
+    steps::a_task_is_cancelled(&player, root).await?;
+    steps::without_the_extension(&Player::new(Client::new(&server.url, None)?.without_tasks()), &digest).await?;
+    server.stop().await?;
+
+    say("")?;
+    say(&format!(
+        "All of it went as it should, in {:.1} s. The same by hand, in two terminals:",
+        began.elapsed().as_secs_f64()
+    ))?;
+    // FIRST LIGHT: `--store memory` goes once the default store is in the build.
+    say("  tokkuri serve --store memory --root .")?;
+    say("  tokkuri call export_files --arg path=. --arg to=files.tar.gz")
+}
+
+/// A server in this process.
+struct Serving {
+    url: String,
+    stop: CancellationToken,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl Serving {
+    /// Starts it as an embedding would: tools, a listener, `serve`.
+    async fn start(root: &Path) -> anyhow::Result<Self> {
+        let tools = crate::demo::tools(root).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+        let server = Tokkuri::new().tools(tools).build()?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}{ENDPOINT}", listener.local_addr()?);
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(server.serve(listener, stop.clone().cancelled_owned()));
+        Ok(Self { url, stop, serving })
+    }
+
+    async fn stop(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        match limited("the server to stop", self.serving).await? {
+            Ok(served) => Ok(served?),
+            Err(error) => Err(failed(format!("the server stopped by itself: {error}")).into()),
+        }
+    }
+}
+
+/// How long any one thing may take. All of them are a matter of moments; this is for machines that are busy with others.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits for something, but not for ever.
+async fn limited<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Stop> {
+    tokio::time::timeout(LIMIT, work).await.map_err(|_| failed(format!("expected {what} within {} s", LIMIT.as_secs())))
+}
+
+fn failed(text: impl Into<String>) -> Stop {
+    Stop::new(Exit::Failed, text)
+}
+
+/// The story goes to standard output, the bars to standard error.
+fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout().lock(), "{}", crate::cli::show::printable(line))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn it_plays_through_and_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("d")).unwrap();
+        std::fs::write(root.path().join("d/a"), "abc").unwrap();
+        play(root.path()).await.unwrap();
+        let left: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["d"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_empty_directory_is_no_failure() {
+        let root = tempfile::tempdir().unwrap();
+        play(root.path()).await.unwrap();
+    }
 }

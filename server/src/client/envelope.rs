@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{ClientError, PROTOCOL_VERSION, TASKS_EXTENSION};
 
-/// The `_meta` of a request; with `progress_token` the server may report progress on the request's own stream.
-pub(super) fn meta(progress_token: Option<u64>) -> Value {
+/// The `_meta` of a request; with `progress_token` the server may report progress on the request's own stream, with
+/// `tasks` it may answer with a task.
+pub(super) fn meta(progress_token: Option<u64>, tasks: bool) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
         "io.modelcontextprotocol/clientInfo": {
@@ -17,9 +18,11 @@ pub(super) fn meta(progress_token: Option<u64>) -> Value {
         },
         "io.modelcontextprotocol/clientCapabilities": {
             "elicitation": { "form": {}, "url": {} },
-            "extensions": { TASKS_EXTENSION: {} },
         },
     });
+    if tasks {
+        meta["io.modelcontextprotocol/clientCapabilities"]["extensions"] = json!({ TASKS_EXTENSION: {} });
+    }
     if let Some(token) = progress_token {
         meta["progressToken"] = json!(token);
     }

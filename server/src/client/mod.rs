@@ -63,6 +63,7 @@ pub struct Client {
     url: reqwest::Url,
     token: Option<http::HeaderValue>,
     next_id: AtomicU64,
+    tasks: bool,
 }
 
 impl Client {
@@ -89,7 +90,14 @@ impl Client {
             url,
             token,
             next_id: AtomicU64::new(1),
+            tasks: true,
         })
+    }
+
+    /// The same, but without the tasks extension: the server answers every call within its request.
+    #[must_use]
+    pub fn without_tasks(self) -> Self {
+        Self { tasks: false, ..self }
     }
 
     /// `server/discover`: who the server is and what it can.
@@ -148,7 +156,7 @@ impl Client {
     pub async fn call(&self, call: &Call, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Reply, ClientError> {
         let id = self.id();
         let mut params = call.params();
-        params.insert("_meta".to_owned(), envelope::meta(Some(id)));
+        params.insert("_meta".to_owned(), envelope::meta(Some(id), self.tasks));
         let mut headers = envelope::headers("tools/call", Some(&call.tool.name))?;
         envelope::mirror_arguments(&mut headers, &call.tool.input_schema, &call.arguments)?;
         let result = self.exchange(id, "tools/call", params, headers, None, progress).await?;
@@ -185,7 +193,7 @@ impl Client {
     /// A request that runs no tool, and so has a time limit.
     async fn short(&self, method: &'static str, mut params: Map<String, Value>) -> Result<Value, ClientError> {
         let id = self.id();
-        params.insert("_meta".to_owned(), envelope::meta(None));
+        params.insert("_meta".to_owned(), envelope::meta(None, self.tasks));
         let task = params.get("taskId").and_then(Value::as_str);
         let headers = envelope::headers(method, task)?;
         self.exchange(id, method, params, headers, Some(ANSWER_TIMEOUT), &mut |_| {}).await

@@ -30,6 +30,13 @@ struct Arguments {
     /// Names of files and directories to pass over, wherever they are.
     #[serde(default = "usual_skip")]
     skip: Vec<String>,
+    /// How many files to export at most. Without it, more files than a million are refused.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    max_files: Option<usize>,
+    /// How many bytes the exported files may have together; files that do not fit are left out.
+    #[serde(default)]
+    max_bytes: Option<u64>,
 }
 
 /// The question whether a file may be replaced.
@@ -56,6 +63,8 @@ struct Report {
     unreadable: Unreadable,
     /// Symbolic links that were passed over.
     symlinks: u64,
+    /// Whether there are files that were left out because of `max_files` or `max_bytes`.
+    truncated: bool,
 }
 
 /// The tool.
@@ -81,7 +90,7 @@ async fn export(root: Arc<Root>, arguments: Arguments, cx: RunContext) -> Result
     {
         return Ok(ToolResult::error(format!("Nothing was exported: {} is there and was not to be replaced.", job.to)));
     }
-    let report = on_a_thread(move |stopped| job.write(&arguments.skip, there.is_some(), &cx, stopped)).await?;
+    let report = on_a_thread(move |stopped| job.write(&arguments, there.is_some(), &cx, stopped)).await?;
     let structured = Json::of(&report)?;
     Ok(ToolResult { content: vec![Content::Text(report.text())], structured: Some(structured), is_error: false })
 }
@@ -122,23 +131,23 @@ impl Job {
 
     fn write(
         &self,
-        skip: &[String],
+        arguments: &Arguments,
         replace: bool,
         cx: &RunContext,
         stopped: &CancellationToken,
     ) -> Result<Report, ToolError> {
         let base = self.root.directory(&self.path)?;
         let itself = self.to.within(&self.path);
+        let most = arguments.max_files.unwrap_or(MAX_FILES).min(MAX_FILES);
         let wanted = Wanted {
-            skip,
+            skip: &arguments.skip,
             except: itself.as_deref(),
-            names: usize::MAX,
-            files: MAX_FILES,
-            bytes: u64::MAX,
+            files: most,
+            bytes: arguments.max_bytes.unwrap_or(u64::MAX),
             text: usize::MAX,
         };
         let listing = list(&base, &wanted, stopped)?;
-        if listing.truncated {
+        if listing.truncated && arguments.max_files.is_none() && arguments.max_bytes.is_none() {
             let text =
                 format!("there are more than {MAX_FILES} files below {:?}: export a part", self.path.to_string());
             return Err(ToolError::failed(text));
@@ -163,6 +172,7 @@ impl Job {
             overwritten: replace,
             unreadable,
             symlinks: listing.symlinks,
+            truncated: listing.truncated,
         })
     }
 }
@@ -176,6 +186,9 @@ impl Report {
         }
         if self.unreadable.count > 0 {
             text.push_str(&format!("; unreadable: {}", self.unreadable.count));
+        }
+        if self.truncated {
+            text.push_str("; there are more files than this call was to export (max_files, max_bytes)");
         }
         text
     }

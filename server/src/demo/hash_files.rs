@@ -24,8 +24,8 @@ const MAX_PATHS_BYTES: usize = 1 << 20;
 /// How many files one result may list, for the same reason.
 const MAX_FILES: usize = 20_000;
 
-/// How many names are looked at for that.
-const MAX_NAMES: usize = 500_000;
+/// How many files a text lists; structured content has them all.
+const MAX_SHOWN: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Arguments {
@@ -88,8 +88,7 @@ pub(crate) fn tool(root: Arc<Root>) -> Tool {
         async move {
             let report = on_a_thread(move |stopped| hash(&root, &arguments, &cx, stopped)).await?;
             let structured = Json::of(&report)?;
-            // The list is long and for programs; the text is for people.
-            Ok(ToolResult { content: vec![Content::Text(report.text())], structured: Some(structured), is_error: false })
+            Ok(ToolResult { content: report.texts(), structured: Some(structured), is_error: false })
         }
     })
     .title("Hash files")
@@ -108,7 +107,6 @@ fn hash(root: &Root, arguments: &Arguments, cx: &RunContext, stopped: &Cancellat
     let wanted = Wanted {
         skip: &arguments.skip,
         except: None,
-        names: MAX_NAMES,
         files: arguments.max_files.min(MAX_FILES),
         bytes: arguments.max_bytes.unwrap_or(u64::MAX),
         text: MAX_PATHS_BYTES,
@@ -170,6 +168,16 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Report {
+    /// The sum of it, and the list as sha256sum(1) prints and checks it if it is one that people read.
+    fn texts(&self) -> Vec<Content> {
+        let mut texts = vec![Content::Text(self.text())];
+        if (1..=MAX_SHOWN).contains(&self.files.len()) {
+            let lines = self.files.iter().map(|file| format!("{}  {}\n", file.sha256, file.path));
+            texts.push(Content::Text(lines.collect()));
+        }
+        texts
+    }
+
     fn text(&self) -> String {
         let mut text = format!("{}, {}; digest of all: {}", files(self.count), size(self.total), self.digest);
         if self.symlinks > 0 {

@@ -13,6 +13,9 @@ use crate::tool::ToolError;
 /// How deep directories may be nested.
 const MAX_DEPTH: usize = 256;
 
+/// How many names are looked at for each file that is wanted, and at least: a tree of empty directories ends too.
+const NAMES: (usize, usize) = (25, 100_000);
+
 /// What is listed.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
@@ -20,8 +23,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) skip: &'a [String],
     /// A file that is left out.
     pub(crate) except: Option<&'a Path>,
-    /// How many names are looked at.
-    pub(crate) names: usize,
     /// How many files are listed.
     pub(crate) files: usize,
     /// How many bytes the listed files may have together; what does not fit is left out.
@@ -49,7 +50,8 @@ pub(crate) struct Listing {
 /// If it was told to stop, or `base` itself cannot be read.
 pub(crate) fn list(base: &Directory, wanted: &Wanted<'_>, stopped: &CancellationToken) -> Result<Listing, ToolError> {
     let mut found = Listing::default();
-    let mut room = Room { names: wanted.names, files: wanted.files, bytes: wanted.bytes, text: wanted.text };
+    let names = wanted.files.saturating_mul(NAMES.0).max(NAMES.1);
+    let mut room = Room { names, files: wanted.files, bytes: wanted.bytes, text: wanted.text };
     let mut open = vec![PathBuf::new()];
     while let Some(at) = open.pop() {
         if at.components().count() > MAX_DEPTH {
@@ -133,8 +135,7 @@ mod tests {
     use super::super::to_path::BelowRoot;
     use super::*;
 
-    const ALL: Wanted<'_> =
-        Wanted { skip: &[], except: None, names: usize::MAX, files: usize::MAX, bytes: u64::MAX, text: usize::MAX };
+    const ALL: Wanted<'_> = Wanted { skip: &[], except: None, files: usize::MAX, bytes: u64::MAX, text: usize::MAX };
 
     fn place() -> (tempfile::TempDir, Directory) {
         let place = tempfile::tempdir().unwrap();
@@ -175,12 +176,9 @@ mod tests {
     #[test]
     fn a_listing_that_is_not_whole_says_so() {
         let (_place, base) = place();
-        for (wanted, count) in [
-            (Wanted { files: 2, ..ALL }, 2),
-            (Wanted { names: 3, ..ALL }, 2),
-            (Wanted { bytes: 11, ..ALL }, 2),
-            (Wanted { text: 9, ..ALL }, 3),
-        ] {
+        for (wanted, count) in
+            [(Wanted { files: 2, ..ALL }, 2), (Wanted { bytes: 11, ..ALL }, 2), (Wanted { text: 9, ..ALL }, 3)]
+        {
             let (paths, listing) = paths(&base, &wanted);
             assert_eq!((paths.len(), listing.truncated), (count, true), "{wanted:?}: {paths:?}");
         }

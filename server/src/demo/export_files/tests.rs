@@ -201,3 +201,13 @@ async fn a_file_of_another_export_that_is_not_whole_is_not_exported() {
     call(&tool, json!({ "path": "src", "to": "out" }), &Client::default()).await.unwrap();
     assert_eq!(contents(&place.path().join("out")).keys().collect::<Vec<_>>(), ["a", "deep/b"]);
 }
+
+#[tokio::test]
+async fn a_part_is_exported_only_where_a_part_was_wanted() {
+    let place = place();
+    let tool = export_files(place.path());
+    let arguments = json!({ "path": "src", "to": "out", "max_files": 1 });
+    let result = call(&tool, arguments, &Client::default()).await.unwrap();
+    assert_eq!(structured(&tool, &result)["truncated"], true);
+    assert_eq!(contents(&place.path().join("out")).keys().collect::<Vec<_>>(), ["a"]);
+}
