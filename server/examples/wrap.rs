@@ -1,4 +1,5 @@
-//! Keep the server you have: an rmcp `ServerHandler` with a prompt and a plain tool, and a task tool merged into its list.
+//! Keep the server you have: an rmcp `ServerHandler` with a prompt and two tools, one of which becomes a task, and a task tool
+//! of ours merged into its list.
 //!
 //! Everything that is the handler's passes through to it, prompts, resources and tools alike; calls of our tools never reach
 //! it. Both eras are served at the same endpoint.
@@ -6,6 +7,7 @@
 //! ```sh
 //! cargo run -p tokkuri-server --example wrap
 //! cargo run -- call hello                     # in another terminal: the handler's own tool, answered in the request
+//! cargo run -- call nap                       # the handler's own as well, as a task: Ctrl-C cancels it
 //! cargo run -- call count --arg to=5          # ours, as a task
 //! ```
 
@@ -36,18 +38,29 @@ impl ServerHandler for Existing {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = serde_json::json!({ "type": "object" });
-        let schema = schema.as_object().cloned().unwrap_or_default();
-        Ok(ListToolsResult::with_all_items(vec![PlainTool::new("hello", "Says hello", schema)]))
+        Ok(ListToolsResult::with_all_items(plain_tools()))
+    }
+
+    /// What becomes a task needs a schema that is known before it is called.
+    fn get_tool(&self, name: &str) -> Option<PlainTool> {
+        plain_tools().into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match &*request.name {
             "hello" => Ok(CallToolResult::success(vec![ContentBlock::text("hello")]).into()),
+            "nap" => {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_secs(3)) => {}
+                    // It fires when the task is cancelled, as it does when the client of a plain call is gone.
+                    () = context.ct.cancelled() => {}
+                }
+                Ok(CallToolResult::success(vec![ContentBlock::text("rested")]).into())
+            }
             other => Err(ErrorData::invalid_params(format!("Unknown tool: {other}"), None)),
         }
     }
@@ -75,6 +88,12 @@ impl ServerHandler for Existing {
     }
 }
 
+fn plain_tools() -> Vec<PlainTool> {
+    let schema = serde_json::json!({ "type": "object" });
+    let schema = schema.as_object().cloned().unwrap_or_default();
+    vec![PlainTool::new("hello", "Says hello", schema.clone()), PlainTool::new("nap", "Takes a nap", schema)]
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Count {
     /// How far to count.
@@ -92,7 +111,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let count = count.description("Counts, slowly").task(TaskMode::Optional);
 
-    let server = Tokkuri::wrap(Existing).name("existing").tool(count).build()?;
+    let server = Tokkuri::wrap(Existing).name("existing").task("nap", TaskMode::Optional).tool(count).build()?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
     println!("http://{}/mcp", listener.local_addr()?);
     server.serve(listener, std::future::pending()).await?;

@@ -17,3 +17,8 @@ pub mod store;
 pub mod tool;
 
 pub use app::{Server, Settings, Tokkuri};
+
+/// The README's Rust compiles, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

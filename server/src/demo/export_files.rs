@@ -92,7 +92,11 @@ async fn export(root: Arc<Root>, arguments: Arguments, cx: RunContext) -> Result
     }
     let report = on_a_thread(move |stopped| job.write(&arguments, there.is_some(), &cx, stopped)).await?;
     let structured = Json::of(&report)?;
-    Ok(ToolResult { content: vec![Content::Text(report.text())], structured: Some(structured), is_error: false })
+    Ok(ToolResult {
+        content: vec![Content::Text(report.text())],
+        structured: Some(structured),
+        ..ToolResult::default()
+    })
 }
 
 async fn may_overwrite(cx: &RunContext, to: &BelowRoot, bytes: u64) -> Result<bool, ToolError> {

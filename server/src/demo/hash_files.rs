@@ -88,7 +88,7 @@ pub(crate) fn tool(root: Arc<Root>) -> Tool {
         async move {
             let report = on_a_thread(move |stopped| hash(&root, &arguments, &cx, stopped)).await?;
             let structured = Json::of(&report)?;
-            Ok(ToolResult { content: report.texts(), structured: Some(structured), is_error: false })
+            Ok(ToolResult { content: report.texts(), structured: Some(structured), ..ToolResult::default() })
         }
     })
     .title("Hash files")
