@@ -1,7 +1,7 @@
 //! The demo tools: they work on real files below one directory and nowhere else.
 //!
-//! They are tools as anyone would write them: [`hash_files`] shows progress and structured output, [`export_files`] a question
-//! and what a cancelled tool has to clean up, [`ask_name`] the smallest form. What keeps them inside is [`root`]: every path is
+//! They are tools as anyone would write them: `hash_files` shows progress and structured output, `export_files` a question
+//! and what a cancelled tool has to clean up, `ask_name` the smallest form. What keeps them inside is `demo/root.rs`: every path is
 //! opened from a directory that was opened at the start, one name at a time, and no symbolic link is followed.
 
 mod ask_name;

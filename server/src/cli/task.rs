@@ -25,6 +25,8 @@ enum TaskCommand {
     /// Print where a task stands: status, questions, result.
     Get {
         /// Id of the task.
+        // One id in 64 begins with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         #[command(flatten)]
         endpoint: Endpoint,
@@ -35,6 +37,8 @@ At a terminal its questions are asked; elsewhere they are told with the command 
 Ctrl-C leaves; the task goes on.")]
     Follow {
         /// Id of the task.
+        // One id in 64 begins with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         #[command(flatten)]
         endpoint: Endpoint,
@@ -42,6 +46,8 @@ Ctrl-C leaves; the task goes on.")]
     /// Cancel a task.
     Cancel {
         /// Id of the task.
+        // One id in 64 begins with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         #[command(flatten)]
         endpoint: Endpoint,
@@ -54,6 +60,8 @@ Examples:
   tokkuri task answer ID ask decline")]
     Answer {
         /// Id of the task.
+        // One id in 64 begins with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         /// Key of the question.
         key: String,

@@ -53,7 +53,8 @@ impl Client {
             progress: Some(Box::new(Ear(self.clone()))),
             asks: Asks::Session(Box::new(Ear(self.clone()))),
         };
-        RunContext { mode: Mode::Inline(Arc::new(inline)), info: Arc::new(CallInfo::default()) }
+        let capabilities = Capabilities { form: self.0.answer.is_some(), ..Capabilities::default() };
+        RunContext { mode: Mode::Inline(Arc::new(inline)), info: Arc::new(CallInfo::default()), capabilities }
     }
 
     /// Waits until it was told something that fits.
