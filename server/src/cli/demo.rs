@@ -54,8 +54,7 @@ async fn play(root: &Path) -> anyhow::Result<()> {
         "All of it went as it should, in {:.1} s. The same by hand, in two terminals:",
         began.elapsed().as_secs_f64()
     ))?;
-    // FIRST LIGHT: `--store memory` goes once the default store is in the build.
-    say("  tokkuri serve --store memory --root .")?;
+    say("  tokkuri serve --root .")?;
     say("  tokkuri call export_files --arg path=. --arg to=files.tar.gz")
 }
 
