@@ -348,7 +348,7 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let node = self.begin().await;
         let served = self.serve_http(listener, stop).await;
-        node.abort();
+        end(node).await;
         served
     }
 
@@ -388,7 +388,7 @@ impl<H: ServerHandler> Server<H> {
                 Ok(())
             }
         };
-        node.abort();
+        end(node).await;
         served.and(ended.unwrap_or(Ok(())))
     }
 
@@ -422,6 +422,13 @@ impl<H: ServerHandler> Server<H> {
     pub fn protocol_versions(&self) -> Vec<ProtocolVersion> {
         self.handler.supported_protocol_versions().into_owned()
     }
+}
+
+/// Ends the node's loop for good: when this is over, it holds nothing of the store any more.
+async fn end(node: tokio::task::JoinHandle<()>) {
+    node.abort();
+    // It was told to end; that it did so by being aborted is no news.
+    let _ = node.await;
 }
 
 async fn answer<H: ServerHandler>(State(door): State<Arc<Door<H>>>, request: Request) -> Response {

@@ -9,17 +9,19 @@ mod steps;
 
 use std::future::Future;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::player::Player;
-use crate::app::{ENDPOINT, Tokkuri};
+use crate::app::{ENDPOINT, Settings, Tokkuri};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::{Exit, Stop};
 use crate::client::Client;
+use crate::store::SqliteStore;
 
 pub(crate) async fn run() -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::listen();
@@ -34,7 +36,8 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
 
 async fn play(root: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    let server = Serving::start(root).await?;
+    let store = StoreFile::new()?;
+    let server = Serving::start(root, &store).await?;
     say("tokkuri demo: tools of an MCP server as tasks, on your own files")?;
     say("")?;
     say(&format!("A server has started in this process at {}.", server.url))?;
@@ -43,10 +46,14 @@ async fn play(root: &Path) -> anyhow::Result<()> {
 
     let player = Player::new(Client::new(&server.url, None)?);
     player.expect_tools().await?;
-    let digest = steps::a_call_becomes_a_task(&player).await?;
+    let (finished, digest) = steps::a_call_becomes_a_task(&player).await?;
     steps::a_task_asks(&player, root).await?;
     steps::a_task_is_cancelled(&player, root).await?;
     steps::without_the_extension(&Player::new(Client::new(&server.url, None)?.without_tasks()), &digest).await?;
+    let waiting = steps::before_the_restart(&player).await?;
+    server.stop().await?;
+    let server = Serving::start(root, &store).await?;
+    steps::after_the_restart(&Player::new(Client::new(&server.url, None)?), &finished, &digest, &waiting).await?;
     server.stop().await?;
 
     say("")?;
@@ -67,9 +74,13 @@ struct Serving {
 
 impl Serving {
     /// Starts it as an embedding would: tools, a listener, `serve`.
-    async fn start(root: &Path) -> anyhow::Result<Self> {
+    async fn start(root: &Path, store: &StoreFile) -> anyhow::Result<Self> {
         let tools = crate::demo::tools(root).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
-        let server = Tokkuri::new().tools(tools).build()?;
+        let store = SqliteStore::open(&store.path())?;
+        // What still waits when the server stops is not waited for: the demo shows what becomes of it.
+        let settings =
+            Settings { shutdown: Duration::ZERO, state_secret: Some(store.secret().to_vec()), ..Settings::default() };
+        let server = Tokkuri::new().tools(tools).settings(settings).store(Arc::new(store)).build()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}{ENDPOINT}", listener.local_addr()?);
         let stop = CancellationToken::new();
@@ -83,6 +94,28 @@ impl Serving {
             Ok(served) => Ok(served?),
             Err(error) => Err(failed(format!("the server stopped by itself: {error}")).into()),
         }
+    }
+}
+
+/// The file that the tasks are kept in, outside of what the tools work on; removed at the end.
+struct StoreFile(PathBuf);
+
+impl StoreFile {
+    fn new() -> anyhow::Result<Self> {
+        let directory = std::env::temp_dir().join(format!("tokkuri-demo-{:016x}", getrandom::u64()?));
+        std::fs::create_dir(&directory)?;
+        Ok(Self(directory))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("tasks.db")
+    }
+}
+
+impl Drop for StoreFile {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's own place for what may be removed.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

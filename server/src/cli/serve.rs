@@ -109,8 +109,10 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
     }
 }
 
-/// Opens a store, and gives the secret that it keeps, if it keeps one.
-fn open_store(url: &StoreUrl) -> Result<(Arc<dyn Store>, Option<Vec<u8>>), Stop> {
+/// A store, and the secret that it keeps, if it keeps one.
+type Opened = (Arc<dyn Store>, Option<Vec<u8>>);
+
+fn open_store(url: &StoreUrl) -> Result<Opened, Stop> {
     match url {
         StoreUrl::Memory => Ok((Arc::new(MemoryStore::new()), None)),
         StoreUrl::Sqlite(path) => {

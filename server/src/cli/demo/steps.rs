@@ -1,4 +1,4 @@
-//! The four scenes of the demo.
+//! The scenes of the demo.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,7 +12,7 @@ use super::player::{Player, number, structured};
 use super::{LIMIT, failed, limited, say};
 use crate::cli::Stop;
 use crate::cli::show::Show;
-use crate::client::{Reply, TaskStatus};
+use crate::client::{Reply, Task, TaskStatus};
 use crate::demo::{files, size};
 
 /// What the demo hashes at most: it shall end in some seconds wherever it is started.
@@ -24,8 +24,8 @@ const EXPORTED: (u64, u64) = (2_000, 32_000_000);
 /// Names that are passed over: what they hold is made, not written.
 const SKIP: [&str; 3] = [".git", "target", "node_modules"];
 
-/// A call that becomes a task. Gives the digest of all files.
-pub(super) async fn a_call_becomes_a_task(player: &Player) -> anyhow::Result<String> {
+/// A call that becomes a task. Gives the task, and the digest of all files.
+pub(super) async fn a_call_becomes_a_task(player: &Player) -> anyhow::Result<(Task, String)> {
     say("\n1. A call that becomes a task: the client asks for hash_files and gets a task at once.")?;
     let mut show = Show::new("hash_files");
     let began = Instant::now();
@@ -39,7 +39,7 @@ pub(super) async fn a_call_becomes_a_task(player: &Player) -> anyhow::Result<Str
     say(&format!("   tasks/get -> completed: {}, {of}, in {took:.1} s", files(count)))?;
     say(&format!("   digest of all of them: {digest}"))?;
     remarks(&report, HASHED)?;
-    Ok(digest)
+    Ok((task, digest))
 }
 
 /// A task that asks before it replaces a file.
@@ -142,6 +142,51 @@ pub(super) async fn without_the_extension(player: &Player, before: &str) -> anyh
         false => "another digest: some of them have changed meanwhile",
     };
     say(&format!("   tools/call hash_files -> complete: {}, {same}", files(number(&report, "count")?)))
+}
+
+/// A task that waits for its answer when the server stops.
+pub(super) async fn before_the_restart(player: &Player) -> anyhow::Result<Task> {
+    say("\n5. A restart: one task has finished, another waits for an answer, and the server stops.")?;
+    let mut show = Show::new("ask_name");
+    let task = player.task("ask_name", json!({}), &mut show).await?;
+    let asking = |task: &Task| task.status == TaskStatus::InputRequired;
+    let task = player.until(&task, "a task that asks", &mut show, asking).await?;
+    show.clear();
+    say(&format!("   tools/call ask_name -> task {}, {}", task.id, task.status.as_str()))?;
+    Ok(task)
+}
+
+/// What a new server over the same file says of both.
+pub(super) async fn after_the_restart(
+    player: &Player,
+    finished: &Task,
+    before: &str,
+    waiting: &Task,
+) -> anyhow::Result<()> {
+    say("   the server is stopped, and another one started over the same file")?;
+    let mut show = Show::new("hash_files");
+    let report = player.completed(finished, &mut show).await?;
+    show.clear();
+    if digest(&report)? != before {
+        return Err(failed("expected the finished task's result as it was before the restart").into());
+    }
+    say(&format!("   tasks/get {} -> completed, with the same digest", finished.id))?;
+    // The tool is declared restartable, so it runs again and asks again.
+    let mut show = Show::new("ask_name");
+    let asking = |task: &Task| task.status == TaskStatus::InputRequired;
+    let again = player.until(waiting, "the task that waited to ask again", &mut show, asking).await?;
+    show.clear();
+    say(&format!("   tasks/get {} -> input_required: its tool may be restarted, so it was", waiting.id))?;
+    let Some((key, _)) = again.questions.first_key_value() else {
+        return Err(failed("expected a task that is input_required to carry its question").into());
+    };
+    let mut show = Show::new("ask_name");
+    player.accept(&again, key, json!({ "name": "Ada" })).await?;
+    let greeting = player
+        .until(&again, "the end of the task that was answered", &mut show, |task| task.status == TaskStatus::Completed);
+    greeting.await?;
+    show.clear();
+    say("   tasks/update: accept, name = Ada; tasks/get -> completed")
 }
 
 fn hash_arguments() -> Value {
