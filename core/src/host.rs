@@ -154,12 +154,19 @@ impl<P: Payload> Host<P> {
 pub struct Watch {
     node: NodeId,
     since: Millis,
+    overlap_ms: u64,
 }
 
 impl Watch {
     /// The watch of a node that has not looked yet.
     pub const fn new(node: NodeId) -> Self {
-        Self { node, since: Millis(0) }
+        Self::of_store(node, OVERLAP_MS)
+    }
+
+    /// The same over a store in which a change is visible at most `overlap_ms` after the time that it carries: 0 where changes
+    /// are made one after the other, so that a look never returns what an earlier one did.
+    pub const fn of_store(node: NodeId, overlap_ms: u64) -> Self {
+        Self { node, since: Millis(0), overlap_ms }
     }
 
     /// The next look.
@@ -170,7 +177,7 @@ impl Watch {
     /// The look was answered at `now`, the store's time, and what it named was read and [observed](Host::observe). Not before:
     /// if a reading fails, the next look has to name its task again.
     pub fn answered(&mut self, now: Millis) {
-        self.since = self.since.max(now.before(OVERLAP_MS));
+        self.since = self.since.max(now.before(self.overlap_ms));
     }
 }
 

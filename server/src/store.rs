@@ -26,6 +26,12 @@ use tokkuri_core::wire::Json;
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Carries out one request.
     fn carry_out(&self, request: Request<Json>) -> Reply;
+
+    /// How long after the time that it carries a change may become visible, in milliseconds: as long as a transaction may stay
+    /// open, and 0 for a store that makes its changes one after the other.
+    fn visible_after_ms(&self) -> u64 {
+        tokkuri_core::host::OVERLAP_MS
+    }
 }
 
 /// A store's answer, or the promise of one.

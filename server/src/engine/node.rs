@@ -26,7 +26,7 @@ pub struct NodeLoop {
 impl NodeLoop {
     /// The loop of this node.
     pub fn new(engine: Arc<Engine>) -> Self {
-        let watch = Watch::new(engine.node());
+        let watch = Watch::of_store(engine.node(), engine.store.visible_after_ms());
         Self { engine, watch }
     }
 

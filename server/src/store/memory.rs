@@ -48,6 +48,10 @@ impl Store for MemoryStore {
             Err(change) => self.table.change(&self.clock, change),
         })
     }
+
+    fn visible_after_ms(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]
