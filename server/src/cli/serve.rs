@@ -171,10 +171,10 @@ fn start_log(config: &Config) -> Result<(), Stop> {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::fmt;
     let telemetry = &config.telemetry;
-    // A plain level is ours; the libraries' routine is only heard if they are named.
+    // A plain level is ours. What rmcp says of clients that went away in the middle is no fault, whatever it calls it.
     let directives = match telemetry.log.contains(['=', ',']) {
         true => telemetry.log.clone(),
-        false => format!("{},rmcp=warn", telemetry.log),
+        false => format!("{},rmcp=warn,rmcp::service=off", telemetry.log),
     };
     let filter = EnvFilter::try_new(directives)
         .map_err(|error| Stop::new(Exit::Usage, format!("telemetry.log: {:?} is no filter: {error}", telemetry.log)))?;

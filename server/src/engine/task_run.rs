@@ -52,7 +52,7 @@ impl TaskRun {
         }
         self.engine.at(Point::BeforeAskWrite, self.id).await;
         let command = Command::Ask { by: self.attempt, key: key.clone(), request: request.clone() };
-        match self.engine.drive(Write::report(self.id, command)).await {
+        match Box::pin(self.engine.drive(Write::report(self.id, command))).await {
             Written::Done(task) => {
                 let asked = task.live().and_then(|live| live.questions.get(&key));
                 if asked.is_some_and(|question| question.request != request) {
