@@ -281,6 +281,7 @@ impl Client {
             owner: self.caller.owner.clone(),
             tool: "greet".into(),
             scopes: Vec::new(),
+            granted: Vec::new(),
             capabilities: Capabilities { form: true, ..Capabilities::default() },
             traceparent: None,
             restartable: false,

@@ -85,6 +85,9 @@ pub struct Origin {
     pub tool: Text,
     /// The scopes that the tool required when the task started.
     pub scopes: Vec<Text>,
+    /// What the creating request's credentials granted; empty without authorization. The tool is told, nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<Text>,
     /// What the creating request declared: the bounds of what the task may ask.
     pub capabilities: Capabilities,
     /// W3C `traceparent` of the creating request.

@@ -10,12 +10,12 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use rmcp::ServerHandler;
 use rmcp::model::{ProtocolVersion, ServerConfig};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{OwnerResolver, SharedHost};
+use crate::auth::{ByToken, FlatScopes, Guard, OwnerResolver, ScopeHierarchy, SharedHost};
+use crate::config::AuthConfig;
 use crate::engine::probe::Probe;
 use crate::engine::{Engine, NodeLoop, TaskSettings};
 use crate::mcp::call::Calls;
@@ -66,6 +66,8 @@ pub struct Tokkuri<H = NoHandler> {
     settings: Settings,
     store: Option<Arc<dyn Store>>,
     owners: Arc<dyn OwnerResolver>,
+    auth: Option<AuthConfig>,
+    hierarchy: Arc<dyn ScopeHierarchy>,
     probe: Option<Arc<dyn Probe>>,
 }
 
@@ -132,6 +134,9 @@ pub enum BuildError {
     /// A host or origin is none.
     #[error("{0}")]
     Allowed(String),
+    /// `[auth]` cannot be kept: its key file cannot be read, say.
+    #[error("{0}")]
+    Auth(String),
     /// The operating system gives no random bits.
     #[error("the operating system gives no random bits: {0}")]
     Random(#[from] getrandom::Error),
@@ -161,6 +166,8 @@ impl<H: ServerHandler> Tokkuri<H> {
             settings: Settings::default(),
             store: None,
             owners: Arc::new(SharedHost),
+            auth: None,
+            hierarchy: Arc::new(FlatScopes),
             probe: None,
         }
     }
@@ -245,6 +252,23 @@ impl<H: ServerHandler> Tokkuri<H> {
         self
     }
 
+    /// Makes the endpoint an OAuth resource server: every HTTP request needs an access token as this says, and what it creates
+    /// belongs to the token's principal and client. The resolver of [`owners`](Self::owners) is asked on stdio alone.
+    ///
+    /// The token goes no further than the door: neither tools nor the wrapped handler get to see it.
+    #[must_use]
+    pub fn auth(mut self, auth: AuthConfig) -> Self {
+        self.auth = Some(auth);
+        self
+    }
+
+    /// Which scopes imply which others. Default: none ([`FlatScopes`]).
+    #[must_use]
+    pub fn scope_hierarchy(mut self, hierarchy: impl ScopeHierarchy) -> Self {
+        self.hierarchy = Arc::new(hierarchy);
+        self
+    }
+
     /// Lets a test bed hold the node at its named points.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -283,10 +307,16 @@ impl<H: ServerHandler> Tokkuri<H> {
         let state =
             RequestState::new(&secret, settings.state_ttl_ms).map_err(|error| BuildError::Secret(error.to_string()))?;
         let calls = Arc::new(Calls { engine: Arc::clone(&engine), state });
-        let handler = Handler::new(self.handler, calls, self.owners, self.identity);
+        let guard = match &self.auth {
+            Some(auth) => Some(Arc::new(
+                Guard::new(auth, &self.identity.name, ENDPOINT, self.hierarchy).map_err(BuildError::Auth)?,
+            )),
+            None => None,
+        };
+        let handler = Handler::new(self.handler, calls, Arc::new(ByToken(self.owners)), self.identity);
 
         let stopping = CancellationToken::new();
-        let door = Arc::new(door(&settings, handler.clone(), stopping.clone())?);
+        let door = Arc::new(door(&settings, handler.clone(), guard, stopping.clone())?);
         Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown })
     }
 }
@@ -294,6 +324,7 @@ impl<H: ServerHandler> Tokkuri<H> {
 fn door<H: ServerHandler>(
     settings: &Settings,
     handler: Handler<H>,
+    guard: Option<Arc<Guard>>,
     stopping: CancellationToken,
 ) -> Result<Door<H>, BuildError> {
     let tasks = settings.tasks.enabled;
@@ -312,9 +343,9 @@ fn door<H: ServerHandler>(
     config.allowed_hosts.clear();
     config = config.disable_allowed_origins();
     let factory = handler.clone();
-    let rmcp =
-        StreamableHttpService::new(move || Ok(factory.clone()), Arc::new(LocalSessionManager::default()), config);
-    Ok(Door::new(ladder, handler, rmcp, settings.request_timeout))
+    let sessions = Arc::new(handler.sessions());
+    let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
+    Ok(Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout))
 }
 
 /// A server that can serve.
@@ -333,11 +364,13 @@ impl<H: ServerHandler> Server<H> {
         &self.engine
     }
 
-    /// The endpoint at [`ENDPOINT`] as a router, to be merged into an application's own. Whoever serves it has to run the
-    /// node as well: [`Server::serve`] does both.
+    /// The endpoint at [`ENDPOINT`] as a router, to be merged into an application's own; with [`Tokkuri::auth`], its metadata
+    /// (RFC 9728) stands beside it, below `/.well-known/oauth-protected-resource`. Whoever serves it has to run the node as
+    /// well: [`Server::serve`] does both.
     pub fn router(&self) -> Router {
         let door = Arc::clone(&self.door);
-        Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door)
+        let metadata = door.guard().map(|guard| guard.metadata().routes()).unwrap_or_default();
+        Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door).merge(metadata)
     }
 
     /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what

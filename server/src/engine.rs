@@ -196,6 +196,7 @@ impl Engine {
             owner: new.caller.owner.clone(),
             tool: tool.name.clone(),
             scopes: tool.scopes.clone(),
+            granted: new.info.scopes.clone(),
             capabilities: new.capabilities,
             traceparent: new.info.traceparent.clone(),
             restartable: tool.restartable,

@@ -128,6 +128,7 @@ fn draft(writer: u64) -> Draft<Json> {
         },
         tool: "tool".into(),
         scopes: Vec::new(),
+        granted: Vec::new(),
         capabilities: Capabilities::ALL,
         traceparent: None,
         restartable: false,

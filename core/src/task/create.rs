@@ -21,6 +21,8 @@ pub struct Draft<P> {
     pub tool: Text,
     /// The scopes that the tool requires.
     pub scopes: alloc::vec::Vec<Text>,
+    /// What the creating request's credentials granted; empty without authorization.
+    pub granted: alloc::vec::Vec<Text>,
     /// What the creating request declared.
     pub capabilities: Capabilities,
     /// W3C `traceparent` of the creating request.
@@ -51,6 +53,7 @@ impl<P: Payload> Draft<P> {
                 owner: self.owner,
                 tool: self.tool,
                 scopes: self.scopes,
+                granted: self.granted,
                 capabilities: self.capabilities,
                 traceparent: self.traceparent,
                 restartable: self.restartable,

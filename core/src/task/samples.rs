@@ -45,6 +45,7 @@ pub(crate) fn draft(id: u8) -> Draft<Number> {
         owner: owner("a"),
         tool: "t".into(),
         scopes: Vec::new(),
+        granted: Vec::new(),
         capabilities: Capabilities { form: true, ..Capabilities::default() },
         traceparent: None,
         restartable: false,

@@ -115,6 +115,7 @@ mod tests {
             owner,
             tool: "t".into(),
             scopes: Vec::new(),
+            granted: Vec::new(),
             capabilities: Capabilities::ALL,
             traceparent: None,
             restartable: false,

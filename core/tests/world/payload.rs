@@ -47,6 +47,7 @@ pub(crate) fn draft(number: u8, owner: &str, node: NodeId, restartable: bool) ->
         owner: caller(owner).owner,
         tool: "tool".into(),
         scopes: Vec::new(),
+        granted: Vec::new(),
         capabilities: Capabilities { form: true, ..Capabilities::default() },
         traceparent: None,
         restartable,

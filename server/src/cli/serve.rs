@@ -45,9 +45,11 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     let (store, secret) = open_store(&config.tasks.store)?;
     let server = configured(app, config, secret).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
-        BuildError::Tool(_) | BuildError::NoSchema(_) | BuildError::Secret(_) | BuildError::Allowed(_) => {
-            Stop::new(Exit::Usage, error.to_string())
-        }
+        BuildError::Tool(_)
+        | BuildError::NoSchema(_)
+        | BuildError::Secret(_)
+        | BuildError::Allowed(_)
+        | BuildError::Auth(_) => Stop::new(Exit::Usage, error.to_string()),
     })?;
     let listener = match !args.stdio || args.http.is_some() {
         true => Some(bind("server.http", config.server.http).await?),
@@ -103,6 +105,10 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
         },
         state_ttl_ms: server.state_ttl_ms,
     });
+    let app = match &config.auth {
+        Some(auth) => app.auth(auth.clone()),
+        None => app,
+    };
     match &server.instructions {
         Some(instructions) => app.instructions(instructions),
         None => app,

@@ -16,9 +16,6 @@ pub fn unavailable(config: &Config) -> Vec<String> {
     if config.tls.is_some() {
         say("[tls]", "HTTPS is not in this build; let a proxy end TLS, or leave it out");
     }
-    if config.auth.is_some() {
-        say("[auth]", "tokens are not checked in this build; leave it out and listen on loopback only");
-    }
     if !config.tools.is_empty() {
         say("[[tool]]", "command tools are not in this build; leave them out");
     }
@@ -42,7 +39,6 @@ mod tests {
         for (text, setting) in [
             ("tasks.store = 'postgres://h/d'", "tasks.store"),
             ("tls = { cert = 'c', key = 'k' }", "[tls]"),
-            ("auth = { issuer = 'i', audience = 'a', jwks = 'file:k' }", "[auth]"),
             ("tool = [{ name = 't', command = ['true'] }]", "[[tool]]"),
             ("upstream = [{ name = 'u', url = 'http://h/mcp' }]", "[[upstream]]"),
         ] {

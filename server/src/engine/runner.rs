@@ -53,7 +53,7 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> E
         principal: origin.owner.principal.clone(),
         client: origin.owner.client.clone(),
         resource: origin.owner.resource.clone(),
-        scopes: origin.scopes.clone(),
+        scopes: origin.granted.clone(),
         traceparent: origin.traceparent.clone(),
     };
     let cx = RunContext { mode: Mode::Task(handle.clone()), info: Arc::new(info), capabilities: origin.capabilities };

@@ -14,30 +14,38 @@ use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tokkuri_core::Text;
+use tokkuri_core::access::Caller;
 use tokkuri_core::admission::{Era, TaskMode};
 use tokkuri_core::id::Key;
 use tokkuri_core::wire::{CreateTaskResult, Json};
 
-use crate::auth;
+use crate::auth::{self, Challenges, Guard};
 use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
-use crate::mcp::envelope::Message;
+use crate::mcp::envelope::{Message, Params};
 use crate::mcp::handler::{Handler, InTheRequest};
+use crate::mcp::headers::Named;
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
 use crate::mcp::origin::Cors;
 use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
-use crate::mcp::{fault, tasks};
+use crate::mcp::sessions::{self, OwnedSessions};
+use crate::mcp::until::Until;
+use crate::mcp::{fault, headers, tasks};
 use crate::tool::Tool;
 
 /// The endpoint.
 pub(crate) struct Door<H> {
     ladder: Ladder,
     handler: Handler<H>,
-    rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
+    rmcp: StreamableHttpService<Handler<H>, OwnedSessions>,
+    sessions: Arc<OwnedSessions>,
+    /// `[auth]`.
+    guard: Option<Arc<Guard>>,
+    challenges: Challenges,
     /// How long a client may take to send a body.
     read_timeout: Duration,
 }
@@ -67,13 +75,22 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 }
 
 impl<H: ServerHandler> Door<H> {
-    pub(crate) const fn new(
+    /// A door; `sessions` are those of `rmcp`.
+    pub(crate) fn new(
         ladder: Ladder,
         handler: Handler<H>,
-        rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
+        rmcp: StreamableHttpService<Handler<H>, OwnedSessions>,
+        sessions: Arc<OwnedSessions>,
+        guard: Option<Arc<Guard>>,
         read_timeout: Duration,
     ) -> Self {
-        Self { ladder, handler, rmcp, read_timeout }
+        let challenges = guard.as_ref().map(|guard| guard.challenges().clone()).unwrap_or_default();
+        Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout }
+    }
+
+    /// What the endpoint is guarded by.
+    pub(crate) const fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.as_ref()
     }
 
     /// Answers one HTTP request.
@@ -89,16 +106,37 @@ impl<H: ServerHandler> Door<H> {
         response
     }
 
-    async fn climb(&self, parts: Parts, body: Body, cors: &Cors) -> Result<Response<Body>, Refusal> {
-        match self.ladder.head(&parts, cors)? {
-            Head::Preflight(answer) => return Ok(answer.map(Body::new)),
-            Head::Session => return Ok(self.pass_on(parts, body).await),
-            Head::Post => {}
+    async fn climb(&self, mut parts: Parts, body: Body, cors: &Cors) -> Result<Response<Body>, Refusal> {
+        let head = self.ladder.head(&parts, cors)?;
+        if let Head::Preflight(answer) = head {
+            return Ok(answer.map(Body::new));
         }
+        if let Some(guard) = &self.guard
+            && let Err(answer) = guard.admit(&mut parts).await
+        {
+            return Ok(answer.map(Body::new));
+        }
+        if let Head::Session = head {
+            return Ok(match self.lacks_scope(&self.caller(&parts), &[]) {
+                Some(answer) => answer.map(Body::new),
+                None => {
+                    let expires = auth::expires(&parts);
+                    let response = self.pass_on_earlier(parts, body).await;
+                    match expires {
+                        Some(end) => response.map(|body| Body::new(Until::new(body, end))),
+                        None => response,
+                    }
+                }
+            });
+        }
+        self.ladder.media(&parts.headers)?;
         let body = self.read(body).await?;
         let call = match self.ladder.body(&parts.headers, &body)? {
             Passed::Modern(call) => call,
-            Passed::Notification => return Ok(refusal::accepted().map(Body::new)),
+            Passed::Notification => {
+                let refused = self.lacks_scope(&self.caller(&parts), &[]);
+                return Ok(refused.unwrap_or_else(refusal::accepted).map(Body::new));
+            }
             // rmcp would ask for the extension, which means nothing in the earlier era (SEP-2663, compatibility). Errors ride
             // on 200 there.
             Passed::Earlier(Message::Request(id, message)) if message.method.starts_with("tasks/") => {
@@ -107,7 +145,12 @@ impl<H: ServerHandler> Door<H> {
                 *answer.status_mut() = StatusCode::OK;
                 return Ok(answer.map(Body::new));
             }
-            Passed::Earlier(_) => return Ok(self.pass_on(parts, Full::new(body.clone())).await),
+            Passed::Earlier(message) => {
+                return Ok(match self.lacks_scope(&self.caller(&parts), self.scopes_of(&message)) {
+                    Some(answer) => answer.map(Body::new),
+                    None => self.pass_on_earlier(parts, Full::new(body.clone())).await,
+                });
+            }
         };
         match self.short_path(&parts, &call).await {
             Way::Short(answer) => Ok(answer.map(Body::new)),
@@ -135,17 +178,45 @@ impl<H: ServerHandler> Door<H> {
         }
     }
 
+    fn caller(&self, parts: &Parts) -> Caller {
+        self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name)
+    }
+
+    /// The answer to a caller without the scopes that an operation needs: its own, and those of the endpoint.
+    fn lacks_scope(&self, caller: &Caller, needed: &[Text]) -> Option<Answer> {
+        let covered = caller.scopes.cover(self.challenges.required()) && caller.scopes.cover(needed);
+        (!covered).then(|| self.challenges.lacks_scope(needed))
+    }
+
+    /// What a message of the earlier era needs: the scopes of the tool that it calls.
+    fn scopes_of(&self, message: &Message<'_>) -> &[Text] {
+        let Message::Request(_, body) = message else { return &[] };
+        let name = Params::read(body.params).ok().and_then(|params| params.named(Named::Name));
+        match (&*body.method, name) {
+            ("tools/call", Some(name)) => {
+                self.handler.shared.calls.engine.tools().find(&name).map_or(&[], |tool| &tool.scopes)
+            }
+            _ => &[],
+        }
+    }
+
     /// What is ours of the modern era; everything else goes the long way, through rmcp.
     async fn short_path(&self, parts: &Parts, call: &Call<'_>) -> Way {
+        // Calls of tools say what else they need.
+        if call.method != "tools/call"
+            && let Some(answer) = self.lacks_scope(&self.caller(parts), &[])
+        {
+            return Way::Short(answer);
+        }
         let engine = &self.handler.shared.calls.engine;
-        let caller = || self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name);
+        let (caller, challenges) = (|| self.caller(parts), &self.challenges);
         match &*call.method {
             "tasks/get" | "tasks/update" | "tasks/cancel" if !call.meta.declared.tasks => {
                 Way::Short(tasks::refuse(call, &fault::needs_tasks()))
             }
-            "tasks/get" => Way::Short(tasks::get(engine, call, caller()).await),
-            "tasks/update" => Way::Short(tasks::update(engine, call, caller()).await),
-            "tasks/cancel" => Way::Short(tasks::cancel(engine, call, caller()).await),
+            "tasks/get" => Way::Short(tasks::get(engine, challenges, call, caller()).await),
+            "tasks/update" => Way::Short(tasks::update(engine, challenges, call, caller()).await),
+            "tasks/cancel" => Way::Short(tasks::cancel(engine, challenges, call, caller()).await),
             "subscriptions/listen" if !call.meta.declared.tasks && names_tasks(call) => {
                 Way::Short(tasks::refuse(call, &fault::needs_tasks()))
             }
@@ -179,11 +250,14 @@ impl<H: ServerHandler> Door<H> {
             },
         };
         let calls = &self.handler.shared.calls;
-        let Some(tool) = calls.engine.tools().find(&params.name) else { return Way::Long };
+        let (caller, tool) = (self.caller(parts), calls.engine.tools().find(&params.name));
+        if let Some(answer) = self.lacks_scope(&caller, tool.map_or(&[], |tool| &tool.scopes)) {
+            return Way::Short(answer);
+        }
+        let Some(tool) = tool else { return Way::Long };
         if !takes_short_path(tool, calls.engine.settings().enabled, call.meta.declared.tasks) {
             return Way::Long;
         }
-        let caller = self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name);
         let traceparent = call.meta.traceparent.as_deref().map(Into::into);
         let tool_call = ToolCall {
             info: auth::call_info(&caller, tool, traceparent),
@@ -217,13 +291,27 @@ impl<H: ServerHandler> Door<H> {
         }
     }
 
+    /// To rmcp, where the sessions of other callers do not exist.
+    async fn pass_on_earlier<B>(&self, mut parts: Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        let owner = self.caller(&parts).owner;
+        let session = parts.headers.get(headers::SESSION_ID).and_then(|session| session.to_str().ok());
+        if session.is_some_and(|session| self.sessions.is_foreign(session, &owner)) {
+            parts.headers.insert(headers::SESSION_ID, sessions::NEVER);
+        }
+        self.pass_on(parts, body).await
+    }
+
     async fn pass_on<B>(&self, mut parts: Parts, body: B) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
         // Our ladder is lenient where rmcp is not, and has looked at Accept itself.
-        crate::mcp::headers::accept_both(&mut parts.headers);
+        headers::accept_both(&mut parts.headers);
         self.rmcp.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 }

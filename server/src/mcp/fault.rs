@@ -69,6 +69,12 @@ pub(crate) fn at_the_limit(limit: u32) -> Fault<Json> {
     Fault { code: INVALID_REQUEST, message: message.into(), data: None }
 }
 
+/// The caller's credentials lack scopes, and there is no HTTP status to say so.
+pub(crate) fn lacks_scope(needed: &[tokkuri_core::Text]) -> Fault<Json> {
+    let message = format!("This needs the scopes {:?}.", needed.join(" "));
+    Fault { code: INVALID_REQUEST, message: message.into(), data: None }
+}
+
 /// The store cannot do it now.
 pub(crate) fn unavailable(unavailable: &Unavailable) -> Fault<Json> {
     tracing::error!(why = %unavailable.why, "the store is not available");

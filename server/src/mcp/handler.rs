@@ -19,12 +19,15 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokkuri_core::access::Scopes;
 use tokkuri_core::admission::{Era, is_listed};
 use tokkuri_core::wire::Declared;
 
 use crate::auth::OwnerResolver;
 use crate::mcp::call::Calls;
 use crate::mcp::fault;
+use crate::mcp::sessions::OwnedSessions;
+use crate::tool::Tool;
 
 /// How long clients may keep what discovery and the list of tools say: neither changes while the process lives.
 const LISTS_TTL_MS: u64 = 60_000;
@@ -70,6 +73,11 @@ impl<H: ServerHandler> Handler<H> {
         let tools = calls.engine.tools().iter().filter(|tool| !tool.wrapped);
         let listed = tools.map(|tool| (tool.name().to_owned(), convert::tool(tool))).collect();
         Self { inner, shared: Arc::new(Shared { calls, owners, identity, listed }) }
+    }
+
+    /// Where the sessions of the earlier era are kept, each for the caller that opened it.
+    pub(crate) fn sessions(&self) -> OwnedSessions {
+        OwnedSessions::new(Arc::clone(&self.shared.owners), self.shared.identity.name.clone())
     }
 
     fn tasks_enabled(&self) -> bool {
@@ -159,6 +167,7 @@ impl<H: ServerHandler> Handler<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let era = era(&context);
+        let scopes = convert::caller(self, &context).scopes;
         let mut list = match self.inner.get_info().capabilities.tools {
             Some(_) => self.inner.list_tools(request, context).await?,
             None => ListToolsResult::default(),
@@ -166,16 +175,21 @@ impl<H: ServerHandler> Handler<H> {
         // Tools of the user's that run as tasks stand in their list already.
         let engine = &self.shared.calls.engine;
         let enabled = engine.settings().enabled;
-        let hidden = |name: &str| engine.tools().find(name).is_some_and(|tool| !is_listed(tool.mode(), enabled, era));
+        let shown = |tool: &Tool| is_listed(tool.mode(), enabled, era) && scopes.cover(&tool.scopes);
+        let hidden = |name: &str| engine.tools().find(name).is_some_and(|tool| !shown(tool));
         list.tools.retain(|tool| !hidden(&tool.name));
         // Ours stand on the last page.
         if list.next_cursor.is_none() {
-            let visible = engine.tools().iter().filter(|tool| !tool.wrapped && is_listed(tool.mode(), enabled, era));
+            let visible = engine.tools().iter().filter(|tool| !tool.wrapped && shown(tool));
             list.tools.extend(visible.filter_map(|tool| self.shared.listed.get(tool.name()).cloned()));
         }
         if era == Era::Modern {
             list.ttl_ms = Some(list.ttl_ms.unwrap_or(LISTS_TTL_MS).min(LISTS_TTL_MS));
-            list.cache_scope.get_or_insert(CacheScope::Public);
+            match scopes {
+                Scopes::Unrestricted => _ = list.cache_scope.get_or_insert(CacheScope::Public),
+                // Another caller may have another list.
+                Scopes::Granted(_) => list.cache_scope = Some(CacheScope::Private),
+            }
         }
         Ok(list)
     }

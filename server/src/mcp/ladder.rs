@@ -1,7 +1,7 @@
 //! The validation ladder: what is wrong with a request, said in the order that clients of both eras rely on.
 //!
-//! Head first ([`Ladder::admit`], [`Ladder::head`]), then, after whoever is calling has been made out, the whole body
-//! ([`Ladder::body`]). What comes out has a good envelope and a known method; parameters, scopes and capabilities are the method's to
+//! Head first ([`Ladder::admit`], [`Ladder::head`]), then, after whoever is calling has been made out, what the body is to be
+//! ([`Ladder::media`]) and the whole of it ([`Ladder::body`]). What comes out has a good envelope and a known method; parameters, scopes and capabilities are the method's to
 //! judge. The order is that of MCP 2026-07-28, Streamable HTTP § Server Validation, with the era told as § Backward Compatibility has it.
 
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ pub(crate) struct Ladder {
 /// What a request is, by its head.
 #[derive(Debug)]
 pub(crate) enum Head {
-    /// A POST: read its body, no more than `max_body_bytes` of it, and go on with [`Ladder::body`].
+    /// A POST: go on with [`Ladder::media`], read the body, no more than `max_body_bytes` of it, and then [`Ladder::body`].
     Post,
     /// A GET or DELETE of a session of the earlier era: rmcp's.
     Session,
@@ -126,10 +126,10 @@ impl Ladder {
         self.gate.admit(parts)
     }
 
-    /// Second rung: what else the head says.
+    /// Second rung: the HTTP method.
     ///
     /// # Errors
-    /// 405, 415, 406 or 413.
+    /// 405.
     pub(crate) fn head(&self, parts: &Parts, cors: &Cors) -> Result<Head, Refusal> {
         if let Some(answer) = cors.preflight(parts) {
             return Ok(Head::Preflight(answer));
@@ -141,6 +141,14 @@ impl Ladder {
                 && !matches!(Single::of(headers, &PROTOCOL_VERSION), Single::One(version) if is_modern(version));
             return if of_session { Ok(Head::Session) } else { Err(Refusal::method_not_allowed()) };
         }
+        Ok(Head::Post)
+    }
+
+    /// The rung after authentication: what else the head of a POST says.
+    ///
+    /// # Errors
+    /// 415, 406 or 413.
+    pub(crate) fn media(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let refuse = |status, message| Err(Refusal::new(status, INVALID_REQUEST, message));
         if !is_json(headers) {
             return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
@@ -153,7 +161,7 @@ impl Ladder {
         if length.is_some_and(|length| usize::try_from(length).map_or(true, |length| length > self.max_body_bytes)) {
             return Err(Refusal::too_large(self.max_body_bytes));
         }
-        Ok(Head::Post)
+        Ok(())
     }
 
     /// The rest of the ladder, on the whole body of a POST.

@@ -9,48 +9,51 @@ use tokkuri_core::wire::{ACK, CancelParams, DetailedTask, GetParams, Json, Updat
 
 use std::sync::Arc;
 
+use crate::auth::Challenges;
 use crate::engine::Engine;
 use crate::mcp::fault;
 use crate::mcp::ladder::Call;
 use crate::mcp::refusal::{self, Answer};
 
 /// `tasks/get`.
-pub(super) async fn get(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+pub(super) async fn get(engine: &Arc<Engine>, challenges: &Challenges, call: &Call<'_>, caller: Caller) -> Answer {
     let id = match params::<GetParams<'_>>(call).and_then(|params| task_id(&params.task_id)) {
         Ok(id) => id,
         Err(fault) => return refuse(call, &fault),
     };
     match engine.get(id, caller).await {
         Answered::Task(task) => refusal::result(call.id, &DetailedTask(&task)),
-        Answered::Absent | Answered::LacksScope { .. } => refuse(call, &fault::no_such_task()),
+        Answered::Absent => refuse(call, &fault::no_such_task()),
+        Answered::LacksScope { needed } => challenges.lacks_scope(&needed),
         Answered::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),
     }
 }
 
 /// `tasks/update`.
-pub(super) async fn update(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+pub(super) async fn update(engine: &Arc<Engine>, challenges: &Challenges, call: &Call<'_>, caller: Caller) -> Answer {
     let (id, answers) = match params::<UpdateParams<'_>>(call)
         .and_then(|params| task_id(&params.task_id).map(|id| (id, params.answers())))
     {
         Ok(read) => read,
         Err(fault) => return refuse(call, &fault),
     };
-    acknowledge(call, engine.update(id, caller, answers).await)
+    acknowledge(challenges, call, engine.update(id, caller, answers).await)
 }
 
 /// `tasks/cancel`.
-pub(super) async fn cancel(engine: &Arc<Engine>, call: &Call<'_>, caller: Caller) -> Answer {
+pub(super) async fn cancel(engine: &Arc<Engine>, challenges: &Challenges, call: &Call<'_>, caller: Caller) -> Answer {
     let id = match params::<CancelParams<'_>>(call).and_then(|params| task_id(&params.task_id)) {
         Ok(id) => id,
         Err(fault) => return refuse(call, &fault),
     };
-    acknowledge(call, engine.cancel(id, caller).await)
+    acknowledge(challenges, call, engine.cancel(id, caller).await)
 }
 
-fn acknowledge(call: &Call<'_>, written: Written<Json>) -> Answer {
+fn acknowledge(challenges: &Challenges, call: &Call<'_>, written: Written<Json>) -> Answer {
     match written {
         Written::Done(_) => refusal::result_text(call.id, ACK),
-        Written::Absent | Written::LacksScope { .. } => refuse(call, &fault::no_such_task()),
+        Written::Absent => refuse(call, &fault::no_such_task()),
+        Written::LacksScope { needed } => challenges.lacks_scope(&needed),
         Written::Rejected(rejected, _) => refuse(call, &fault::rejected(&rejected)),
         Written::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),
     }

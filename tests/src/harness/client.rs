@@ -54,6 +54,7 @@ pub struct Client {
     http: reqwest::Client,
     url: String,
     capabilities: Value,
+    token: Option<String>,
     ids: Arc<AtomicI64>,
 }
 
@@ -64,13 +65,19 @@ impl Client {
     /// If there is no HTTP client to be had.
     pub fn new(url: String) -> Self {
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
-        Self { http, url, capabilities: caps::all(), ids: Arc::new(AtomicI64::new(1)) }
+        Self { http, url, capabilities: caps::all(), token: None, ids: Arc::new(AtomicI64::new(1)) }
     }
 
     /// The same client, declaring `capabilities` instead.
     #[must_use]
     pub fn declaring(&self, capabilities: Value) -> Self {
         Self { capabilities, ..self.clone() }
+    }
+
+    /// The same client, showing this access token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// The same client on connections of its own.
@@ -110,6 +117,10 @@ impl Client {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", MODERN)
             .header("mcp-method", method);
+        let prepared = match &self.token {
+            Some(token) => prepared.header("authorization", &format!("Bearer {token}")),
+            None => prepared,
+        };
         match name {
             Some(name) => prepared.header("mcp-name", &name),
             None => prepared,

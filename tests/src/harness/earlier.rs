@@ -15,6 +15,7 @@ pub struct EarlierClient {
     http: reqwest::Client,
     url: String,
     session: Option<String>,
+    token: Option<String>,
     ids: AtomicI64,
     /// The result of `initialize`.
     pub initialized: Value,
@@ -26,9 +27,17 @@ impl EarlierClient {
     /// # Panics
     /// If the server does not answer as the revision says.
     pub async fn connect(server: &Server, capabilities: Value) -> Self {
+        Self::connect_as(server, capabilities, None).await
+    }
+
+    /// The same, showing an access token.
+    ///
+    /// # Panics
+    /// If the server does not answer as the revision says.
+    pub async fn connect_as(server: &Server, capabilities: Value, token: Option<String>) -> Self {
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
-        let mut client =
-            Self { http, url: server.url(), session: None, ids: AtomicI64::new(1), initialized: Value::Null };
+        let ids = AtomicI64::new(1);
+        let mut client = Self { http, url: server.url(), session: None, token, ids, initialized: Value::Null };
         let params = json!({"protocolVersion": EARLIER, "capabilities": capabilities,
             "clientInfo": {"name": "tokkuri-tests", "version": "0"}});
         let reply = client.request("initialize", params).await;
@@ -37,6 +46,40 @@ impl EarlierClient {
         let reply = client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!((reply.status, reply.body.as_str()), (202, ""));
         client
+    }
+
+    /// Shows another access token from now on.
+    pub fn show(&mut self, token: Option<String>) {
+        self.token = token;
+    }
+
+    /// The session's name; its client may claim another one.
+    pub fn session(&mut self) -> &mut Option<String> {
+        &mut self.session
+    }
+
+    /// GET or DELETE on the session: the status and, unless it is a stream, the body.
+    ///
+    /// # Panics
+    /// If the server cannot be reached.
+    pub async fn on_session(&self, verb: reqwest::Method) -> (u16, String) {
+        let request = self.http.request(verb, &self.url).header("accept", "text/event-stream");
+        let response = self.with_headers(request).send().await.expect("an answer");
+        let status = response.status().as_u16();
+        let is_stream = response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let body = if is_stream { String::new() } else { response.text().await.expect("a body") };
+        (status, body)
+    }
+
+    fn with_headers(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        request = request.header("mcp-protocol-version", EARLIER);
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
     }
 
     /// Sends a request.
@@ -55,18 +98,25 @@ impl EarlierClient {
     /// # Panics
     /// If the server cannot be reached, or its answer breaks the schemas.
     pub async fn send(&self, message: Value) -> Reply {
-        let mut request = self.http.post(&self.url).header("content-type", "application/json");
-        request = request.header("accept", "application/json, text/event-stream");
-        if message["method"] != "initialize" {
-            request = request.header("mcp-protocol-version", EARLIER);
-        }
-        if let Some(session) = &self.session {
-            request = request.header("mcp-session-id", session);
-        }
-        let response = request.body(message.to_string()).send().await.expect("an answer");
-        let reply = client::read(response, &message["id"]).await.expect("a whole answer");
+        let reply = self.send_unjudged(message.clone()).await;
         let method = message["method"].as_str().unwrap_or_default();
         schema::judge(schema::Era::Earlier, method, message.get("id"), &reply);
         reply
+    }
+
+    /// Sends a message as it is, whatever comes back.
+    ///
+    /// # Panics
+    /// If the server cannot be reached.
+    pub async fn send_unjudged(&self, message: Value) -> Reply {
+        let mut request = self.http.post(&self.url).header("content-type", "application/json");
+        request = request.header("accept", "application/json, text/event-stream");
+        request = match (message["method"] == "initialize", &self.token) {
+            (false, _) => self.with_headers(request),
+            (true, Some(token)) => request.bearer_auth(token),
+            (true, None) => request,
+        };
+        let response = request.body(message.to_string()).send().await.expect("an answer");
+        client::read(response, &message["id"]).await.expect("a whole answer")
     }
 }

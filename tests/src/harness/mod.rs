@@ -2,6 +2,7 @@
 //!
 //! * [`server`] starts the test bed and ends it, politely or not;
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
+//! * [`token`] issues access tokens;
 //! * [`wait`] polls a task until it is in the state that a test needs;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
@@ -17,12 +18,14 @@ pub mod raw;
 pub mod reply;
 pub mod schema;
 pub mod server;
+pub mod token;
 pub mod wait;
 
 pub use client::{Client, Prepared, caps};
 pub use earlier::EarlierClient;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
+pub use token::Issuer;
 pub use wait::is_terminal;
 
 use std::time::Duration;

@@ -132,6 +132,14 @@ impl Reply {
         result["content"][0]["text"].as_str().expect("a text that says what is wrong")
     }
 
+    /// Everything of it but the date: what two answers have to share that nobody may tell apart.
+    pub fn but_for_the_date(&self) -> (u16, Vec<(String, Vec<u8>)>, String) {
+        let headers = self.headers.iter().filter(|(name, _)| *name != "date");
+        let mut headers: Vec<_> = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
+        headers.sort();
+        (self.status, headers, self.body.clone())
+    }
+
     /// The keys of the questions that are outstanding in the task that this reply shows, sorted.
     pub fn questions(&self) -> Vec<String> {
         let asked = self.result()["inputRequests"].as_object();

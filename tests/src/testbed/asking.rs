@@ -53,12 +53,21 @@ fn name(answer: Elicited<Person>) -> String {
 }
 
 pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
-    vec![ask(bed), ask_many(bed), ask_again(bed), ask_url(bed), sample(bed), roots(bed), prepare_ask(bed)]
+    vec![
+        ask("ask", bed),
+        ask("scoped_ask", bed).description("Asks for a name; needs the scope files:write").scopes(["files:write"]),
+        ask_many(bed),
+        ask_again(bed),
+        ask_url(bed),
+        sample(bed),
+        roots(bed),
+        prepare_ask(bed),
+    ]
 }
 
-fn ask(bed: &Bed) -> Tool {
+fn ask(tool: &'static str, bed: &Bed) -> Tool {
     let bed = bed.clone();
-    Tool::new("ask", move |args: Ask, cx: RunContext| {
+    Tool::new(tool, move |args: Ask, cx: RunContext| {
         let alive = bed.alive();
         async move {
             let _alive = alive;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod arguments;
+mod authorization;
 mod cancel;
 mod disconnect;
 mod earlier_era;
@@ -16,9 +17,11 @@ mod input_gates;
 mod lifecycle;
 mod mrtr;
 mod negotiation;
+mod owners;
 mod panics;
 mod quota;
 mod races;
+mod scopes;
 mod shutdown;
 mod values;
 mod wire;

@@ -59,6 +59,10 @@ pub(super) async fn call<H: ServerHandler>(
     let original = request.clone();
     let calls = &handler.shared.calls;
     let caller = caller(handler, &context);
+    // Over HTTP the door has said so already, with the status that only it can give.
+    if !caller.scopes.cover(&tool.scopes) {
+        return Err(error(&fault::lacks_scope(&tool.scopes)));
+    }
     let traceparent = context.meta.get_traceparent().map(Into::into);
     let call = Call {
         info: auth::call_info(&caller, &tool, traceparent),
@@ -157,7 +161,8 @@ pub(super) async fn get<H: ServerHandler>(
     let answered = handler.shared.calls.engine.get(id, caller(handler, context)).await;
     match answered {
         Answered::Task(task) => typed(&wire::DetailedTask(&task)),
-        Answered::Absent | Answered::LacksScope { .. } => Err(error(&fault::no_such_task())),
+        Answered::Absent => Err(error(&fault::no_such_task())),
+        Answered::LacksScope { needed } => Err(error(&fault::lacks_scope(&needed))),
         Answered::Unavailable(unavailable) => Err(error(&fault::unavailable(&unavailable))),
     }
 }
@@ -184,7 +189,8 @@ pub(super) async fn cancel<H: ServerHandler>(
 fn acknowledged(written: Written<Json>) -> Result<(), ErrorData> {
     match written {
         Written::Done(_) => Ok(()),
-        Written::Absent | Written::LacksScope { .. } => Err(error(&fault::no_such_task())),
+        Written::Absent => Err(error(&fault::no_such_task())),
+        Written::LacksScope { needed } => Err(error(&fault::lacks_scope(&needed))),
         Written::Rejected(rejected, _) => Err(error(&fault::rejected(&rejected))),
         Written::Unavailable(unavailable) => Err(error(&fault::unavailable(&unavailable))),
     }

@@ -85,7 +85,11 @@ fn the_head_says_what_may_come_in() {
     for (method, pairs, want) in table {
         let parts = request(method.clone(), pairs);
         let ladder = ladder();
-        let got = match ladder.admit(&parts).and_then(|cors| ladder.head(&parts, &cors)) {
+        let head = ladder.admit(&parts).and_then(|cors| ladder.head(&parts, &cors));
+        let got = match head.and_then(|head| match head {
+            Head::Post => ladder.media(&parts.headers).map(|()| head),
+            Head::Session | Head::Preflight(_) => Ok(head),
+        }) {
             Ok(Head::Post) => "post".to_owned(),
             Ok(Head::Session) => "session".to_owned(),
             Ok(Head::Preflight(_)) => "preflight".to_owned(),

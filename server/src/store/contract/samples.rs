@@ -56,6 +56,7 @@ pub(super) fn draft(n: u64) -> Draft<Json> {
         owner: owner("a"),
         tool: "tool".into(),
         scopes: vec!["read".into()],
+        granted: vec!["read".into(), "write".into()],
         capabilities: Capabilities::ALL,
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
         restartable: false,

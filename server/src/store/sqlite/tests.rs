@@ -56,6 +56,7 @@ fn draft(n: u32) -> Draft<Json> {
         owner: owner(),
         tool: "tool".into(),
         scopes: Vec::new(),
+        granted: Vec::new(),
         capabilities: Capabilities::ALL,
         traceparent: None,
         restartable: false,
