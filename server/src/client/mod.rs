@@ -38,6 +38,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use answer::Events;
 pub use error::{ClientError, RpcError};
 pub use shapes::{Call, CallResult, Discovery, Progress, Question, Reply, Task, TaskStatus, Tool};
 

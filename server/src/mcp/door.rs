@@ -28,6 +28,7 @@ use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
 use crate::mcp::envelope::Message;
 use crate::mcp::handler::{Handler, InTheRequest};
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
+use crate::mcp::listen::{self, GoodUntil, Listening, Opening, Others, Permit, Permitted};
 use crate::mcp::origin::Cors;
 use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
 use crate::mcp::{fault, tasks};
@@ -40,6 +41,7 @@ pub(crate) struct Door<H> {
     rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
     /// How long a client may take to send a body.
     read_timeout: Duration,
+    listening: Listening,
 }
 
 impl<H> std::fmt::Debug for Door<H> {
@@ -72,8 +74,9 @@ impl<H: ServerHandler> Door<H> {
         handler: Handler<H>,
         rmcp: StreamableHttpService<Handler<H>, LocalSessionManager>,
         read_timeout: Duration,
+        listening: Listening,
     ) -> Self {
-        Self { ladder, handler, rmcp, read_timeout }
+        Self { ladder, handler, rmcp, read_timeout, listening }
     }
 
     /// Answers one HTTP request.
@@ -111,7 +114,12 @@ impl<H: ServerHandler> Door<H> {
         };
         match self.short_path(&parts, &call).await {
             Way::Short(answer) => Ok(answer.map(Body::new)),
-            Way::Created(response) => Ok(*response),
+            Way::Created(response) | Way::Stream(response) => Ok(*response),
+            Way::Refused(refusal) => Err(*refusal),
+            Way::Listen(permit) => {
+                let response = self.pass_on(parts, Full::new(body.clone())).await;
+                Ok(response.map(|body| Body::new(Permitted::new(body, permit))))
+            }
             Way::Long => Ok(self.pass_on(parts, Full::new(body.clone())).await),
             Way::Inline => {
                 let mut parts = parts;
@@ -146,15 +154,43 @@ impl<H: ServerHandler> Door<H> {
             "tasks/get" => Way::Short(tasks::get(engine, call, caller()).await),
             "tasks/update" => Way::Short(tasks::update(engine, call, caller()).await),
             "tasks/cancel" => Way::Short(tasks::cancel(engine, call, caller()).await),
-            "subscriptions/listen" if !call.meta.declared.tasks && names_tasks(call) => {
-                Way::Short(tasks::refuse(call, &fault::needs_tasks()))
-            }
+            "subscriptions/listen" => self.listen(parts, call).await,
             "tools/call" => self.tool_call(parts, call).await,
             "prompts/get" | "resources/read" if call.name.is_none() => Way::Short(tasks::refuse(
                 call,
                 &fault::invalid_params("params: what is asked for is missing or no string"),
             )),
             _ => Way::Long,
+        }
+    }
+
+    async fn listen(&self, parts: &Parts, call: &Call<'_>) -> Way {
+        let engine = &self.handler.shared.calls.engine;
+        let enabled = engine.settings().enabled;
+        if enabled && !call.meta.declared.tasks && listen::names_tasks(call) {
+            return Way::Short(tasks::refuse(call, &fault::needs_tasks()));
+        }
+        let asked = match listen::read(call, enabled) {
+            Ok(asked) => asked,
+            Err(fault) => return Way::Short(tasks::refuse(call, &fault)),
+        };
+        if let Err(refusal) = listen::check_accepted(&parts.headers, call.id) {
+            return Way::Refused(Box::new(refusal));
+        }
+        let caller = self.handler.shared.owners.resolve(Some(parts), &self.handler.shared.identity.name);
+        let permit = match self.listening.permit(&caller) {
+            Ok(permit) => permit,
+            Err(fault) => return Way::Short(tasks::refuse(call, &fault)),
+        };
+        let Some(tasks) = asked.tasks else { return Way::Listen(permit) };
+        let others = match asked.others {
+            Some(request) => Others::open(self.pass_on(parts.clone(), Full::new(request)).await).await,
+            None => None,
+        };
+        let until = parts.extensions.get::<GoodUntil>().copied();
+        match self.listening.open(engine, call, Opening { caller, tasks, others, permit, until }).await {
+            Ok(response) => Way::Stream(Box::new(response.map(Body::new))),
+            Err(answer) => Way::Short(answer),
         }
     }
 
@@ -224,6 +260,8 @@ impl<H: ServerHandler> Door<H> {
     {
         // Our ladder is lenient where rmcp is not, and has looked at Accept itself.
         crate::mcp::headers::accept_both(&mut parts.headers);
+        // The body may be another than the one that was sent.
+        parts.headers.remove(http::header::CONTENT_LENGTH);
         self.rmcp.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 }
@@ -234,6 +272,12 @@ enum Way {
     Short(Answer),
     /// This is the answer, and it has to arrive.
     Created(Box<Response<Body>>),
+    /// This is the answer, for as long as it lasts.
+    Stream(Box<Response<Body>>),
+    /// Something is wrong that the ladder could not see.
+    Refused(Box<Refusal>),
+    /// To rmcp, whose answer is a stream that holds this place.
+    Listen(Permit),
     /// To rmcp.
     Long,
     /// To rmcp, to run in the request whatever its mode says.
@@ -259,16 +303,6 @@ fn takes_short_path(tool: &Tool, tasks_enabled: bool, declares_tasks: bool) -> b
         TaskMode::Required => true,
     };
     tasks_enabled && may_be_task && !tool.mirrors_arguments
-}
-
-/// Whether a listen asks for tasks: the key is there, whatever it says.
-fn names_tasks(call: &Call<'_>) -> bool {
-    #[derive(Deserialize)]
-    struct Listen<'a> {
-        #[serde(borrow, default)]
-        notifications: BTreeMap<Cow<'a, str>, &'a RawValue>,
-    }
-    tasks::params::<Listen<'_>>(call).is_ok_and(|listen| listen.notifications.contains_key("taskIds"))
 }
 
 /// The body of a create reply: dropped before its bytes were taken, it cancels the task that nobody will hear of.
