@@ -3,6 +3,7 @@
 //! * [`server`] starts the test bed and ends it, politely or not;
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
 //! * [`wait`] polls a task until it is in the state that a test needs;
+//! * [`listen`] reads the streams of `subscriptions/listen`;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
 //! * [`schema`] judges every message that the server sends, without being asked.
@@ -12,6 +13,7 @@
 
 pub mod client;
 pub mod earlier;
+pub mod listen;
 pub mod probe;
 pub mod raw;
 pub mod reply;
@@ -21,6 +23,7 @@ pub mod wait;
 
 pub use client::{Client, Prepared, caps};
 pub use earlier::EarlierClient;
+pub use listen::Listening;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
 pub use wait::is_terminal;
