@@ -54,6 +54,18 @@ impl Message {
     }
 }
 
+/// Reads a notification: its method and its parameters; `None` if it is none.
+pub(super) fn notification(bytes: &[u8]) -> Option<(String, Value)> {
+    #[derive(Deserialize)]
+    struct Notification<'a> {
+        method: String,
+        #[serde(default, borrow)]
+        params: Option<&'a RawValue>,
+    }
+    let read: Notification<'_> = serde_json::from_slice(bytes).ok()?;
+    Some((read.method, read.params.map_or(Some(Value::Null), result_value)?))
+}
+
 /// Reads a result into a value. Tools may answer what `Value` cannot hold (an escaped lone surrogate, say); such text
 /// is read with the offending escape replaced, since a terminal could not show it either.
 fn result_value(raw: &RawValue) -> Option<Value> {
