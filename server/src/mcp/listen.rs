@@ -13,7 +13,7 @@ mod stream;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -46,7 +46,7 @@ const MOST_TASKS: usize = 1_000;
 /// When the credentials of a request are good no longer: put into the request's extensions by whoever checked them, it ends the
 /// streams that were opened with them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GoodUntil(pub(crate) tokio::time::Instant);
+pub(crate) struct GoodUntil(pub(crate) SystemTime);
 
 /// What all streams of an endpoint share.
 #[derive(Debug)]

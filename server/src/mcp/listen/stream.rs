@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokkuri_core::signal::Subscription;
 use tokkuri_core::wire::Json;
@@ -69,8 +69,9 @@ impl Stream {
     }
 
     /// Ends at this moment, with a result.
-    pub(super) fn until(mut self, moment: Option<Instant>) -> Self {
-        self.until = moment.map(|moment| Box::pin(sleep_until(moment)));
+    pub(super) fn until(mut self, moment: Option<SystemTime>) -> Self {
+        let left = moment.map(|moment| moment.duration_since(SystemTime::now()).unwrap_or_default());
+        self.until = left.map(|left| Box::pin(sleep(left)));
         self
     }
 
@@ -249,7 +250,7 @@ mod tests {
         let mut stream = bed.stream().keep_alive(Duration::from_secs(20));
         assert_eq!(next(&mut stream).await.as_deref(), Some("ack"));
         says(next(&mut stream).await.as_ref(), r#""status":"working""#);
-        let begun = Instant::now();
+        let begun = tokio::time::Instant::now();
         for n in 1..=3 {
             assert_eq!(next(&mut stream).await.as_deref(), Some(": keep-alive\n\n"));
             assert_eq!(begun.elapsed().as_secs(), 20 * n);
@@ -260,11 +261,11 @@ mod tests {
     async fn the_end_of_the_credentials_cuts_the_stream_off_with_a_result() {
         let mut bed = Bed::new();
         let permits = Arc::new(Permits::new(1));
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = SystemTime::now() + Duration::from_secs(5);
         let mut stream = bed.stream().until(Some(end)).holding(permits.take(&"p".into()).unwrap());
         next(&mut stream).await;
         next(&mut stream).await;
-        tokio::time::sleep_until(end).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         bed.apply(Command::Cancel);
         says(next(&mut stream).await.as_ref(), r#""result":{"resultType":"complete""#);
         assert_eq!(next(&mut stream).await, None);
