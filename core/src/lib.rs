@@ -15,6 +15,7 @@
 //! | [`store`] | the protocol between procedures and a store, as data, and a reference store |
 //! | [`run`] | what the run of one attempt is owed: answers, a stop, the writing of its progress |
 //! | [`host`] | the table of a node's runs, and how readings of the store and signals reach them |
+//! | [`follow`] | which snapshots of a task its followers are still owed |
 //! | [`replay`] | what a tool that asks on the request itself gets, round by round |
 //! | [`admission`] | whether a call becomes a task, runs in the request, or is refused |
 //! | [`access`] | whose task it is and which scopes it needs |
@@ -38,6 +39,7 @@ extern crate alloc;
 
 pub mod access;
 pub mod admission;
+pub mod follow;
 pub mod form;
 pub mod host;
 pub mod id;

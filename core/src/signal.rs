@@ -2,8 +2,9 @@
 //!
 //! A [`Registry`] is the node's table of runs behind a few mutexes, with the wakers of those who wait. It is no part of any
 //! async runtime: its `poll_…` functions take the waker of whichever one calls them. Decisions are [`Host`]'s and
-//! [`Run`]'s; what is here is only who is woken, and loom explores it.
+//! [`Run`]'s; what is here is only who is woken, and loom explores it. [`Followers`] is the same for those who follow tasks.
 
+mod followers;
 mod shim;
 
 use alloc::boxed::Box;
@@ -11,6 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::task::{Context, Poll, Waker};
 
+pub use followers::{Followers, Subscription};
 use shim::{Mutex, MutexGuard};
 
 use crate::Text;
@@ -217,10 +219,15 @@ impl<P: Payload> Registry<P> {
     }
 
     fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<P>> {
-        // The bits of an id are random: any of them spread the tasks evenly.
-        let [low, high, ..] = id.to_bytes();
-        shim::lock(&self.shards[usize::from(u16::from_le_bytes([low, high])) % self.shards.len()])
+        shim::lock(&self.shards[shard_of(id, self.shards.len())])
     }
+}
+
+/// Which of so many shards a task is in.
+fn shard_of(id: TaskId, shards: usize) -> usize {
+    // The bits of an id are random: any of them spread the tasks evenly.
+    let [low, high, ..] = id.to_bytes();
+    usize::from(u16::from_le_bytes([low, high])) % shards
 }
 
 #[cfg(all(test, not(tokkuri_loom)))]

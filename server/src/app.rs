@@ -22,6 +22,7 @@ use crate::mcp::call::Calls;
 use crate::mcp::door::Door;
 use crate::mcp::handler::{Handler, Identity};
 use crate::mcp::ladder::{self, Ladder};
+use crate::mcp::listen::Listening;
 use crate::mcp::request_state::RequestState;
 use crate::store::{MemoryStore, Store};
 use crate::tool::{AddToolError, TaskMode, Tool, ToolSet, wrapped};
@@ -90,6 +91,10 @@ pub struct Settings {
     pub state_secret: Option<Vec<u8>>,
     /// How long a `requestState` is good for.
     pub state_ttl_ms: u64,
+    /// How many `subscriptions/listen` streams one principal may have open.
+    pub max_streams_per_principal: usize,
+    /// After how long without a message a stream says that it is alive. Proxies give up on silent connections, many after 30 s.
+    pub stream_keep_alive: Duration,
 }
 
 impl Default for Settings {
@@ -103,6 +108,8 @@ impl Default for Settings {
             shutdown: Duration::from_secs(10),
             state_secret: None,
             state_ttl_ms: 600_000,
+            max_streams_per_principal: 100,
+            stream_keep_alive: Duration::from_secs(20),
         }
     }
 }
@@ -338,14 +345,16 @@ fn door<H: ServerHandler>(
     let ladder = Ladder::new(rungs).map_err(|error| BuildError::Allowed(error.to_string()))?;
     // Host, Origin and size are our ladder's affair; rmcp behind it is not asked again.
     let mut config = StreamableHttpServerConfig::default()
-        .with_cancellation_token(stopping)
+        .with_cancellation_token(stopping.clone())
+        .with_sse_keep_alive(Some(settings.stream_keep_alive))
         .with_max_request_body_bytes(settings.max_body_bytes.saturating_add(1));
     config.allowed_hosts.clear();
     config = config.disable_allowed_origins();
     let factory = handler.clone();
     let sessions = Arc::new(handler.sessions());
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
-    Ok(Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout))
+    let listening = Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping);
+    Ok(Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening))
 }
 
 /// A server that can serve.

@@ -4,6 +4,7 @@
 //! then. What is decided, core decides.
 
 mod driver;
+pub(crate) mod followers;
 mod node;
 pub mod probe;
 mod runner;
@@ -21,7 +22,7 @@ use tokkuri_core::id::{Key, NodeId, TaskId};
 use tokkuri_core::payload::Capabilities;
 use tokkuri_core::procedure::{Answered, Create, Created, Read, Write, Written};
 use tokkuri_core::run::Stop;
-use tokkuri_core::signal::Registry;
+use tokkuri_core::signal::{Followers, Registry};
 use tokkuri_core::store::{Outcome, Request, Unavailable};
 use tokkuri_core::task::{Draft, Task};
 use tokkuri_core::time::Millis;
@@ -34,7 +35,7 @@ use self::probe::Probe;
 use crate::store::Store;
 use crate::tool::{CallInfo, Tool, ToolSet};
 
-/// How many locks the table of runs is spread over.
+/// How many locks the tables of runs and of followers are spread over.
 const SHARDS: usize = 32;
 
 /// Settings of `[tasks]`.
@@ -79,6 +80,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     node: NodeId,
     registry: Registry<Json>,
+    followers: Arc<Followers<Json>>,
     tools: ToolSet,
     settings: TaskSettings,
     /// Runs that are alive, blocking ones whose task has ended included.
@@ -111,6 +113,7 @@ impl Engine {
             store,
             node: NodeId(getrandom::u64()?),
             registry: Registry::new(SHARDS),
+            followers: Arc::new(Followers::new(SHARDS)),
             tools,
             settings,
             alive: AtomicUsize::new(0),

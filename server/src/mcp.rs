@@ -1,6 +1,6 @@
 //! The front door: MCP 2026-07-28 and earlier revisions, over HTTP and stdio.
 //!
-//! [`ladder`] says what is wrong with a request, [`door`] decides which way it goes, [`tasks`] and [`call`] answer what is ours,
+//! [`ladder`] says what is wrong with a request, [`door`] decides which way it goes, [`tasks`], [`call`] and [`listen`] answer what is ours,
 //! and [`handler`] is what rmcp drives for everything else.
 
 pub(crate) mod call;
@@ -10,6 +10,7 @@ pub(crate) mod fault;
 pub(crate) mod handler;
 mod headers;
 pub(crate) mod ladder;
+pub(crate) mod listen;
 mod origin;
 pub(crate) mod refusal;
 pub(crate) mod request_state;

@@ -109,6 +109,7 @@ async fn perform(
                     answerer: around.answerer,
                     on_interrupt: OnInterrupt::Cancel,
                     must_answer: true,
+                    stream: None,
                     url_flag: args.endpoint.flag(),
                 };
                 let ended = follow.run(*task).await?;

@@ -1,4 +1,4 @@
-//! Follows a task to its end: polls, shows its status, answers its questions, cancels it on Ctrl-C.
+//! Follows a task to its end: listens where the server lets it, polls where not, shows its status, answers its questions, cancels it on Ctrl-C.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use super::{
     questions::{Answerer, message},
     show::Show,
 };
-use crate::client::{Client, ClientError, Question, Task, TaskStatus};
+use crate::client::{Client, ClientError, Following, Question, Task, TaskStatus};
 
 /// The first pause between two polls; short tasks shall feel instant. It grows up to what the server suggests.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -25,6 +25,9 @@ const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a server may be gone (restarted, say) before following its task is given up.
 const GONE: Duration = Duration::from_secs(15);
+
+/// How long a silent stream is listened to before the task is asked for: that a task has expired is told by no stream.
+const LISTEN: Duration = Duration::from_secs(15);
 
 /// What Ctrl-C means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +62,8 @@ pub(crate) struct Follow<'a> {
     pub(crate) on_interrupt: OnInterrupt,
     /// Whether a question that nobody here can answer ends it, or is only told.
     pub(crate) must_answer: bool,
+    /// The stream of the task's states, while there is one. Without it the task is polled.
+    pub(crate) stream: Option<Following>,
     /// The `--url …` that other commands need to reach the same server.
     pub(crate) url_flag: String,
 }
@@ -118,8 +123,17 @@ impl Follow<'_> {
         }
     }
 
-    /// Waits, then asks for the task again.
+    /// Waits for the next state of the task: the server tells it, or it is asked for.
     async fn poll(&mut self, task: &Task, pause: Duration) -> anyhow::Result<Step<Task>> {
+        if let Some(stream) = &mut self.stream {
+            match first(self.interrupts, tokio::time::timeout(LISTEN, stream.next())).await {
+                Step::Interrupted => return Ok(Step::Interrupted),
+                Step::Done(Ok(Ok(Some(task)))) => return Ok(Step::Done(task)),
+                // It has ended, for whatever reason: polling tells more, and waits for a server that is restarted.
+                Step::Done(Ok(Ok(None) | Err(_))) => self.stream = None,
+                Step::Done(Err(_)) => {}
+            }
+        }
         let (client, show) = (self.client, &*self.show);
         let polled = first(self.interrupts, async {
             tokio::time::sleep(pause).await;
@@ -216,4 +230,68 @@ async fn first<T>(interrupts: &mut Interrupts, work: impl Future<Output = T>) ->
 fn longer(pause: Duration, task: &Task) -> Duration {
     let suggested = task.poll_interval_ms.map_or(USUAL_PAUSE, Duration::from_millis);
     (pause * 3 / 2).min(suggested.max(FIRST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::client::scripted::{Answer, Scripted};
+
+    fn task(status: &str) -> Value {
+        let mut task = json!({ "resultType": "complete", "taskId": "T1", "status": status, "ttlMs": null,
+            "pollIntervalMs": 60_000, "createdAt": "", "lastUpdatedAt": "" });
+        if status == "completed" {
+            task["result"] = json!({ "content": [] });
+        }
+        task
+    }
+
+    const WORKING_THEN_CUT: &str = concat!(
+        r#"data: {"method":"notifications/subscriptions/acknowledged","params":{"notifications":{"taskIds":["T1"]}}}"#,
+        "\n\n",
+        r#"data: {"method":"notifications/tasks","params":{"taskId":"T1","status":"working","createdAt":"","lastUpdatedAt":""}}"#,
+        "\n\n"
+    );
+
+    const TO_THE_END: &str = concat!(
+        r#"data: {"method":"notifications/subscriptions/acknowledged","params":{"notifications":{"taskIds":["T1"]}}}"#,
+        "\n\n",
+        r#"data: {"method":"notifications/tasks","params":{"taskId":"T1","status":"completed","createdAt":"","lastUpdatedAt":"","result":{"content":[]}}}"#,
+        "\n\n"
+    );
+
+    /// Follows a task that is working; how it ended, and how often it was asked for.
+    async fn follow(listen: Answer) -> (TaskStatus, usize) {
+        let server = Scripted::start(move |request| match request.method() {
+            "subscriptions/listen" => listen.clone(),
+            _ => Answer::Result(task("completed")),
+        })
+        .await;
+        let client = Client::new(&server.url, None).unwrap();
+        let stream = client.follow("T1").await.ok();
+        let following = Follow {
+            client: &client,
+            show: &mut Show::new("task"),
+            interrupts: &mut Interrupts::listen(),
+            answerer: Answerer::Nobody,
+            on_interrupt: OnInterrupt::Leave,
+            must_answer: false,
+            stream,
+            url_flag: String::new(),
+        };
+        let working = serde_json::from_value(task("working")).unwrap();
+        let Ended::Task { task, .. } = following.run(working).await.unwrap() else { panic!("nobody left") };
+        (task.status, server.of("tasks/get").len())
+    }
+
+    #[tokio::test]
+    async fn a_task_is_heard_where_it_can_be_and_polled_where_not() {
+        let stream = |body| Answer::Raw(200, vec![("content-type", "text/event-stream")], body);
+        let refused = Answer::Error(404, json!({ "code": -32601, "message": "no such method" }));
+        assert_eq!(follow(stream(TO_THE_END)).await, (TaskStatus::Completed, 0));
+        assert_eq!(follow(stream(WORKING_THEN_CUT)).await, (TaskStatus::Completed, 1));
+        assert_eq!(follow(refused).await, (TaskStatus::Completed, 1));
+    }
 }

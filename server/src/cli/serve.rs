@@ -104,6 +104,8 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
             None => kept,
         },
         state_ttl_ms: server.state_ttl_ms,
+        max_streams_per_principal: server.max_streams_per_principal,
+        stream_keep_alive: Duration::from_millis(server.stream_keep_alive_ms),
     });
     let app = match &config.auth {
         Some(auth) => app.auth(auth.clone()),

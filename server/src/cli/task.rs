@@ -99,6 +99,8 @@ pub(crate) async fn run(args: TaskArgs) -> anyhow::Result<Exit> {
         TaskCommand::Follow { id, endpoint } => {
             let client = endpoint.client()?;
             let task = client.task(&id).await?;
+            // A server that refuses it is polled.
+            let stream = client.follow(&id).await.ok();
             let follow = Follow {
                 client: &client,
                 show: &mut Show::new("task"),
@@ -106,6 +108,7 @@ pub(crate) async fn run(args: TaskArgs) -> anyhow::Result<Exit> {
                 answerer: Answerer::of(false),
                 on_interrupt: OnInterrupt::Leave,
                 must_answer: false,
+                stream,
                 url_flag: endpoint.flag(),
             };
             let ended = follow.run(task).await?;

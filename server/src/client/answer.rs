@@ -54,6 +54,18 @@ impl Message {
     }
 }
 
+/// Reads a notification: its method and its parameters; `None` if it is none.
+pub(super) fn notification(bytes: &[u8]) -> Option<(String, Value)> {
+    #[derive(Deserialize)]
+    struct Notification<'a> {
+        method: String,
+        #[serde(default, borrow)]
+        params: Option<&'a RawValue>,
+    }
+    let read: Notification<'_> = serde_json::from_slice(bytes).ok()?;
+    Some((read.method, read.params.map_or(Some(Value::Null), result_value)?))
+}
+
 /// Reads a result into a value. Tools may answer what `Value` cannot hold (an escaped lone surrogate, say); such text
 /// is read with the offending escape replaced, since a terminal could not show it either.
 fn result_value(raw: &RawValue) -> Option<Value> {
@@ -93,7 +105,7 @@ fn without_lone_surrogates(json: &str) -> String {
 
 /// Cuts an event stream into the data of its events (WHATWG, server-sent events), however the bytes arrive.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
     buffer: Vec<u8>,
     /// How much of `buffer` is known to hold no line end, so that a long line is searched once.
     searched: usize,
@@ -102,17 +114,17 @@ pub(super) struct Events {
 
 impl Events {
     /// More bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Bytes held for events that are not complete.
-    pub(super) fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.buffer.len() + self.data.as_ref().map_or(0, Vec::len)
     }
 
     /// The data of the next complete event that has any.
-    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let mut start = 0;
         let mut found = None;
         loop {

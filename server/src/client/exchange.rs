@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The largest answer that is read, in bytes: more than any server's `max_result_bytes`, less than memory.
-const LARGEST_ANSWER: usize = 1 << 30;
+pub(super) const LARGEST_ANSWER: usize = 1 << 30;
 
 impl Client {
     /// Sends a request and waits for its result, within `limit` if there is one.
@@ -42,6 +42,43 @@ impl Client {
         headers: HeaderMap,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Value, ClientError> {
+        let (response, kind) = self.send(id, method, params, headers).await?;
+        let reader = Reader { client: self, id, method, status: response.status().as_u16() };
+        match kind.split(';').next().map(str::trim) {
+            Some("text/event-stream") => reader.events(response, progress).await,
+            Some("application/json") => reader.json(response).await,
+            _ => Err(reader.not_mcp()),
+        }
+    }
+
+    /// Sends a request whose answer has to be a stream, and hands that out.
+    pub(super) async fn stream(
+        &self,
+        id: u64,
+        method: &'static str,
+        params: Map<String, Value>,
+        headers: HeaderMap,
+    ) -> Result<reqwest::Response, ClientError> {
+        let (response, kind) = self.send(id, method, params, headers).await?;
+        let reader = Reader { client: self, id, method, status: response.status().as_u16() };
+        match kind.split(';').next().map(str::trim) {
+            Some("text/event-stream") => Ok(response),
+            Some("application/json") => match reader.json(response).await {
+                Ok(_) => Err(reader.unexpected("it is no event stream".to_owned())),
+                Err(error) => Err(error),
+            },
+            _ => Err(reader.not_mcp()),
+        }
+    }
+
+    /// Sends a request: the answer, its body unread, and its kind in lower case.
+    async fn send(
+        &self,
+        id: u64,
+        method: &'static str,
+        params: Map<String, Value>,
+        headers: HeaderMap,
+    ) -> Result<(reqwest::Response, String), ClientError> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut request = self.http.post(self.url.clone()).headers(headers).body(body.to_string());
         if let Some(token) = &self.token {
@@ -58,12 +95,7 @@ impl Client {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
             .to_ascii_lowercase();
-        let reader = Reader { client: self, id, method, status };
-        match kind.split(';').next().map(str::trim) {
-            Some("text/event-stream") => reader.events(response, progress).await,
-            Some("application/json") => reader.json(response).await,
-            _ => Err(reader.not_mcp()),
-        }
+        Ok((response, kind))
     }
 
     fn unreachable(&self, reason: String) -> ClientError {

@@ -24,6 +24,7 @@ mod answer;
 mod envelope;
 mod error;
 mod exchange;
+mod follow;
 mod shapes;
 
 #[cfg(test)]
@@ -38,7 +39,9 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use answer::Events;
 pub use error::{ClientError, RpcError};
+pub use follow::Following;
 pub use shapes::{Call, CallResult, Discovery, Progress, Question, Reply, Task, TaskStatus, Tool};
 
 /// The protocol version that this client speaks.

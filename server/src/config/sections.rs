@@ -34,6 +34,10 @@ pub struct ServerConfig {
     pub state_secret: Option<Secret>,
     /// How long a `requestState` is good for, in ms. Default 600 000.
     pub state_ttl_ms: u64,
+    /// How many streams (`subscriptions/listen`) one principal may have open. Default 100.
+    pub max_streams_per_principal: usize,
+    /// After how long without a message a stream says that it is alive, in ms. Default 20 000.
+    pub stream_keep_alive_ms: u64,
 }
 
 impl Default for ServerConfig {
@@ -50,6 +54,8 @@ impl Default for ServerConfig {
             shutdown_ms: 10_000,
             state_secret: None,
             state_ttl_ms: 600_000,
+            max_streams_per_principal: 100,
+            stream_keep_alive_ms: 20_000,
         }
     }
 }

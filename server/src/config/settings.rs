@@ -69,6 +69,12 @@ pub(super) const SECTIONS: &[Section] = &[
             open("shutdown_ms", |d, v| v.integer(0..=HOUR_MS, MS).map(|x| d.config.server.shutdown_ms = x)),
             secret("state_secret", |d, v| v.secret(16).map(|x| d.config.server.state_secret = Some(x))),
             open("state_ttl_ms", |d, v| v.integer(1..=24 * HOUR_MS, MS).map(|x| d.config.server.state_ttl_ms = x)),
+            open("max_streams_per_principal", |d, v| {
+                v.size(0..=1_000_000, "streams").map(|x| d.config.server.max_streams_per_principal = x)
+            }),
+            open("stream_keep_alive_ms", |d, v| {
+                v.integer(10..=HOUR_MS, MS).map(|x| d.config.server.stream_keep_alive_ms = x)
+            }),
         ],
     },
     Section {

@@ -27,6 +27,8 @@ request_timeout_ms = 1000
 shutdown_ms = 0
 state_secret = "0123456789abcdef"
 state_ttl_ms = 60000
+max_streams_per_principal = 5
+stream_keep_alive_ms = 100
 [tls]
 cert = "c.pem"
 key = "k.pem"
@@ -96,6 +98,7 @@ fn every_setting_of_the_contract_reaches_its_field() {
     assert_eq!(server.allowed_origins, ["https://app.example.com"]);
     assert_eq!((server.max_body_bytes, server.request_timeout_ms), (1 << 20, 1000));
     assert_eq!((server.shutdown_ms, server.state_ttl_ms), (0, 60_000));
+    assert_eq!((server.max_streams_per_principal, server.stream_keep_alive_ms), (5, 100));
     assert_eq!(server.state_secret, Some(Secret::new("0123456789abcdef")));
     let pair = |cert: &str, key: &str| Some(KeyPair { cert: cert.into(), key: key.into() });
     assert_eq!(config.tls, pair("c.pem", "k.pem"));

@@ -48,10 +48,10 @@ impl Engine {
                         self.spawn_run(Arc::clone(task));
                     }
                 }
-                // Another node's run, or followers: there is one node, and nobody follows yet.
+                // Runs and followers here learn of it below; of other nodes there are none.
                 (Effect::Start { .. } | Effect::Signal { .. } | Effect::Publish | Effect::Release { .. }, _) => {}
             }
         }
-        self.registry.observe(after.id, &after.seen);
+        self.observe(after.id, &after.seen);
     }
 }

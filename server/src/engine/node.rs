@@ -50,6 +50,7 @@ impl NodeLoop {
                 _ = tick.tick() => {
                     self.lease().await;
                     self.look().await;
+                    self.engine.look_for_followers().await;
                     self.take_over().await;
                 }
                 _ = expiry.tick() => self.expire().await,
@@ -67,13 +68,14 @@ impl NodeLoop {
     async fn look(&mut self) {
         let answer = self.engine.store.carry_out(self.watch.request()).answer().await;
         self.engine.registry.clock(answer.now);
+        self.engine.followers.clock(answer.now);
         let Outcome::Touched(touched) = answer.outcome else { return };
         for (id, revision) in touched {
-            if self.engine.registry.is_behind(id, revision) {
+            if self.engine.registry.is_behind(id, revision) || self.engine.followers.is_behind(id, revision) {
                 let loaded = self.engine.store.carry_out(Request::Load { id }).answer().await;
                 let Outcome::Loaded(task) = loaded.outcome else { return };
                 let seen = task.map_or(Seen::Gone, Seen::Task);
-                self.engine.registry.observe(id, &seen);
+                self.engine.observe(id, &seen);
             }
         }
         self.watch.answered(answer.now);

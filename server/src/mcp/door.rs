@@ -30,6 +30,7 @@ use crate::mcp::envelope::{Message, Params};
 use crate::mcp::handler::{Handler, InTheRequest};
 use crate::mcp::headers::Named;
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
+use crate::mcp::listen::{self, Listening, Opening, Others, Permit, Permitted};
 use crate::mcp::origin::Cors;
 use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
 use crate::mcp::sessions::{self, OwnedSessions};
@@ -48,6 +49,7 @@ pub(crate) struct Door<H> {
     challenges: Challenges,
     /// How long a client may take to send a body.
     read_timeout: Duration,
+    listening: Listening,
 }
 
 impl<H> std::fmt::Debug for Door<H> {
@@ -83,9 +85,10 @@ impl<H: ServerHandler> Door<H> {
         sessions: Arc<OwnedSessions>,
         guard: Option<Arc<Guard>>,
         read_timeout: Duration,
+        listening: Listening,
     ) -> Self {
         let challenges = guard.as_ref().map(|guard| guard.challenges().clone()).unwrap_or_default();
-        Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout }
+        Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout, listening }
     }
 
     /// What the endpoint is guarded by.
@@ -154,7 +157,19 @@ impl<H: ServerHandler> Door<H> {
         };
         match self.short_path(&parts, &call).await {
             Way::Short(answer) => Ok(answer.map(Body::new)),
-            Way::Created(response) => Ok(*response),
+            Way::Created(response) | Way::Stream(response) => Ok(*response),
+            Way::Refused(refusal) => Err(*refusal),
+            Way::Listen(permit) => {
+                let expires = auth::expires(&parts);
+                let response = self.pass_on(parts, Full::new(body.clone())).await;
+                Ok(response.map(|body| {
+                    let body = Body::new(Permitted::new(body, permit));
+                    match expires {
+                        Some(end) => Body::new(Until::new(body, end)),
+                        None => body,
+                    }
+                }))
+            }
             Way::Long => Ok(self.pass_on(parts, Full::new(body.clone())).await),
             Way::Inline => {
                 let mut parts = parts;
@@ -217,15 +232,47 @@ impl<H: ServerHandler> Door<H> {
             "tasks/get" => Way::Short(tasks::get(engine, challenges, call, caller()).await),
             "tasks/update" => Way::Short(tasks::update(engine, challenges, call, caller()).await),
             "tasks/cancel" => Way::Short(tasks::cancel(engine, challenges, call, caller()).await),
-            "subscriptions/listen" if !call.meta.declared.tasks && names_tasks(call) => {
-                Way::Short(tasks::refuse(call, &fault::needs_tasks()))
-            }
+            "subscriptions/listen" => self.listen(parts, call).await,
             "tools/call" => self.tool_call(parts, call).await,
             "prompts/get" | "resources/read" if call.name.is_none() => Way::Short(tasks::refuse(
                 call,
                 &fault::invalid_params("params: what is asked for is missing or no string"),
             )),
             _ => Way::Long,
+        }
+    }
+
+    async fn listen(&self, parts: &Parts, call: &Call<'_>) -> Way {
+        let engine = &self.handler.shared.calls.engine;
+        let enabled = engine.settings().enabled;
+        if enabled && !call.meta.declared.tasks && listen::names_tasks(call) {
+            return Way::Short(tasks::refuse(call, &fault::needs_tasks()));
+        }
+        let asked = match listen::read(call, enabled) {
+            Ok(asked) => asked,
+            Err(fault) => return Way::Short(tasks::refuse(call, &fault)),
+        };
+        if let Err(refusal) = listen::check_accepted(&parts.headers, call.id) {
+            return Way::Refused(Box::new(refusal));
+        }
+        let caller = self.caller(parts);
+        let permit = match self.listening.permit(&caller) {
+            Ok(permit) => permit,
+            Err(fault) => return Way::Short(tasks::refuse(call, &fault)),
+        };
+        let Some(tasks) = asked.tasks else { return Way::Listen(permit) };
+        let others = match asked.others {
+            Some(request) => Others::open(self.pass_on(parts.clone(), Full::new(request)).await).await,
+            None => None,
+        };
+        let until = auth::expires(parts);
+        match self
+            .listening
+            .open(engine, call, &self.challenges, Opening { caller, tasks, others, permit, until })
+            .await
+        {
+            Ok(response) => Way::Stream(Box::new(response.map(Body::new))),
+            Err(answer) => Way::Short(answer),
         }
     }
 
@@ -312,6 +359,8 @@ impl<H: ServerHandler> Door<H> {
     {
         // Our ladder is lenient where rmcp is not, and has looked at Accept itself.
         headers::accept_both(&mut parts.headers);
+        // The body may be another than the one that was sent.
+        parts.headers.remove(http::header::CONTENT_LENGTH);
         self.rmcp.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 }
@@ -322,6 +371,12 @@ enum Way {
     Short(Answer),
     /// This is the answer, and it has to arrive.
     Created(Box<Response<Body>>),
+    /// This is the answer, for as long as it lasts.
+    Stream(Box<Response<Body>>),
+    /// Something is wrong that the ladder could not see.
+    Refused(Box<Refusal>),
+    /// To rmcp, whose answer is a stream that holds this place.
+    Listen(Permit),
     /// To rmcp.
     Long,
     /// To rmcp, to run in the request whatever its mode says.
@@ -347,16 +402,6 @@ fn takes_short_path(tool: &Tool, tasks_enabled: bool, declares_tasks: bool) -> b
         TaskMode::Required => true,
     };
     tasks_enabled && may_be_task && !tool.mirrors_arguments
-}
-
-/// Whether a listen asks for tasks: the key is there, whatever it says.
-fn names_tasks(call: &Call<'_>) -> bool {
-    #[derive(Deserialize)]
-    struct Listen<'a> {
-        #[serde(borrow, default)]
-        notifications: BTreeMap<Cow<'a, str>, &'a RawValue>,
-    }
-    tasks::params::<Listen<'_>>(call).is_ok_and(|listen| listen.notifications.contains_key("taskIds"))
 }
 
 /// The body of a create reply: dropped before its bytes were taken, it cancels the task that nobody will hear of.

@@ -75,6 +75,14 @@ pub(crate) fn lacks_scope(needed: &[tokkuri_core::Text]) -> Fault<Json> {
     Fault { code: INVALID_REQUEST, message: message.into(), data: None }
 }
 
+/// The principal has as many streams open as are allowed.
+pub(crate) fn too_many_streams(limit: usize) -> Fault<Json> {
+    let message = format!(
+        "You have {limit} streams open, which is the limit (server.max_streams_per_principal). Close one, or poll with tasks/get."
+    );
+    Fault { code: INVALID_REQUEST, message: message.into(), data: None }
+}
+
 /// The store cannot do it now.
 pub(crate) fn unavailable(unavailable: &Unavailable) -> Fault<Json> {
     tracing::error!(why = %unavailable.why, "the store is not available");

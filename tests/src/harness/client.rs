@@ -323,19 +323,23 @@ impl Prepared {
     /// # Panics
     /// If the answer breaks the schemas.
     pub async fn try_send(&self) -> Result<Reply, reqwest::Error> {
+        let reply = read(self.respond().await?, &self.body["id"]).await?;
+        if self.judged {
+            let method = self.body["method"].as_str().unwrap_or_default();
+            schema::judge(schema::Era::Modern, method, self.body.get("id"), &reply);
+        }
+        Ok(reply)
+    }
+
+    /// Sends it; the body of the answer is still to be read.
+    pub(super) async fn respond(&self) -> Result<reqwest::Response, reqwest::Error> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let name: HeaderName = name.parse().expect("a header name");
             headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
         }
         let request = self.client.http.request(self.verb.clone(), &self.client.url).headers(headers);
-        let response = request.body(self.payload()).send().await?;
-        let reply = read(response, &self.body["id"]).await?;
-        if self.judged {
-            let method = self.body["method"].as_str().unwrap_or_default();
-            schema::judge(schema::Era::Modern, method, self.body.get("id"), &reply);
-        }
-        Ok(reply)
+        request.body(self.payload()).send().await
     }
 
     fn payload(&self) -> Vec<u8> {

@@ -4,6 +4,7 @@
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
 //! * [`token`] issues access tokens;
 //! * [`wait`] polls a task until it is in the state that a test needs;
+//! * [`listen`] reads the streams of `subscriptions/listen`;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
 //! * [`schema`] judges every message that the server sends, without being asked.
@@ -13,6 +14,7 @@
 
 pub mod client;
 pub mod earlier;
+pub mod listen;
 pub mod probe;
 pub mod raw;
 pub mod reply;
@@ -23,6 +25,7 @@ pub mod wait;
 
 pub use client::{Client, Prepared, caps};
 pub use earlier::EarlierClient;
+pub use listen::Listening;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
 pub use token::Issuer;

@@ -77,6 +77,32 @@ impl Connection {
         self.read_response().await
     }
 
+    /// Reads the head of a chunked response, and asserts its status.
+    ///
+    /// # Panics
+    /// If it does not come within the deadline, or has another status.
+    pub async fn read_head(&mut self, status: u16) {
+        let head = timeout(DEADLINE, self.until(b"\r\n\r\n")).await.expect("a head within the deadline");
+        let head = String::from_utf8_lossy(&head).into_owned();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+    }
+
+    /// Reads the next chunk; empty at the end of the body.
+    ///
+    /// # Panics
+    /// If it does not come within the deadline.
+    pub async fn read_chunk(&mut self) -> Vec<u8> {
+        timeout(DEADLINE, self.chunk()).await.expect("a chunk within the deadline")
+    }
+
+    async fn chunk(&mut self) -> Vec<u8> {
+        let size = String::from_utf8_lossy(&self.until(b"\r\n").await).into_owned();
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).expect("a chunk size");
+        let chunk = self.exactly(size).await;
+        self.exactly(2).await;
+        chunk
+    }
+
     async fn response(&mut self) -> Response {
         let head = String::from_utf8_lossy(&self.until(b"\r\n\r\n").await).into_owned();
         let mut lines = head.split("\r\n");
@@ -88,14 +114,11 @@ impl Connection {
         let mut response = Response { status, headers, body: Vec::new() };
         if response.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             loop {
-                let size = String::from_utf8_lossy(&self.until(b"\r\n").await).into_owned();
-                let size =
-                    usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).expect("a chunk size");
-                response.body.extend(self.exactly(size).await);
-                self.exactly(2).await;
-                if size == 0 {
+                let chunk = self.chunk().await;
+                if chunk.is_empty() {
                     break;
                 }
+                response.body.extend(chunk);
             }
         } else if let Some(length) = response.header("content-length") {
             let length = length.parse().expect("a length");

@@ -85,13 +85,51 @@ pub fn notification_faults(era: Era, message: &Value) -> Vec<String> {
         (_, "notifications/progress") => "ProgressNotification",
         (_, "notifications/message") => "LoggingMessageNotification",
         (Era::Modern, "notifications/tasks") => {
-            return breaches(Source::Tasks, "TaskStatusNotification", message);
+            let mut faults = breaches(Source::Tasks, "TaskStatusNotification", message);
+            faults.extend(task_faults(&message["params"], true));
+            if message["params"].get("resultType").is_some() {
+                faults.push("a notification has no resultType".into());
+            }
+            return faults;
         }
+        (Era::Modern, "notifications/subscriptions/acknowledged") => "SubscriptionsAcknowledgedNotification",
+        (Era::Modern, "notifications/tools/list_changed") => "ToolListChangedNotification",
+        (Era::Modern, "notifications/prompts/list_changed") => "PromptListChangedNotification",
+        (Era::Modern, "notifications/resources/list_changed") => "ResourceListChangedNotification",
+        (Era::Modern, "notifications/resources/updated") => "ResourceUpdatedNotification",
         _ => "JSONRPCNotification",
     };
     let mut faults = breaches(era.source(), definition, message);
     if message.get("id").is_some() {
         faults.push("a request from the server".into());
+    }
+    faults
+}
+
+/// What is wrong with a message on the stream of the listen request `id`.
+pub fn stream_faults(id: &Value, message: &Value) -> Vec<String> {
+    let (mut faults, meta) = match message.get("method").and_then(Value::as_str) {
+        Some(method) => {
+            let mut faults = notification_faults(Era::Modern, message);
+            if matches!(method, "notifications/progress" | "notifications/message") {
+                faults.push(format!("{method} has no place on a stream"));
+            }
+            if method == "notifications/subscriptions/acknowledged" {
+                let granted = &message["params"]["notifications"];
+                faults.extend(breaches(Source::Tasks, "TaskSubscriptionAcknowledgedNotifications", granted));
+            }
+            (faults, &message["params"]["_meta"])
+        }
+        None => {
+            let mut faults = breaches(Source::Modern, "SubscriptionsListenResultResponse", message);
+            if message["id"] != *id {
+                faults.push("the id is not the request's".into());
+            }
+            (faults, &message["result"]["_meta"])
+        }
+    };
+    if meta[super::listen::SUBSCRIPTION_ID] != *id {
+        faults.push(format!("subscriptionId is {}, not {id}", meta[super::listen::SUBSCRIPTION_ID]));
     }
     faults
 }

@@ -214,6 +214,16 @@ impl Server {
         self.log.text().clone()
     }
 
+    /// How much memory the process holds now, in KiB.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process is there");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process holds memory");
+        line.trim().trim_end_matches(" kB").parse().expect("a number of kB")
+    }
+
     /// Sends a signal, by pid.
     ///
     /// # Panics

@@ -15,6 +15,7 @@ mod headers;
 mod input;
 mod input_gates;
 mod lifecycle;
+mod listen;
 mod mrtr;
 mod negotiation;
 mod owners;

@@ -1,0 +1,413 @@
+//! Which snapshots of a task its followers are still owed.
+//!
+//! A follower is told the newest reading of the task that this node has, and never anything older than it was told before: what
+//! lies between two deliveries is skipped. So a follower that does not read holds nothing of its own, however often the task
+//! changes: the one snapshot that it is owed is the table's. Terminal snapshots are readings like any other, only the last, which
+//! is why none can be skipped.
+//!
+//! When a task is removed its followers are told nothing more: the wire has no word for it, and `tasks/get` answers as for a
+//! task that never was. A snapshot of a live task that was not delivered by then is dropped, since it would tell of what is no
+//! longer so. A terminal one stays owed: it was true when the task was there, and nothing can take it back.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use crate::access::{self, Caller};
+use crate::id::{Revision, TaskId};
+use crate::payload::Payload;
+use crate::procedure::Seen;
+use crate::task::Task;
+use crate::time::Millis;
+
+/// The name of a follower, unique on its node for as long as it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FollowerId(pub u64);
+
+/// What a follower is owed of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owed<P> {
+    /// This snapshot, now. It counts as delivered.
+    Snapshot(Arc<Task<P>>),
+    /// Nothing until the task changes.
+    Nothing,
+    /// Nothing ever again: the terminal snapshot was delivered, the task is gone, or the follower may not see it.
+    Over,
+}
+
+/// The tasks that are followed on one node, and by whom.
+///
+/// # Contract
+/// * [`join`](Self::join) first, then read the store and [`observe`](Self::observe) the reading: a change that is stored before
+///   the reading is in it, one that is stored later is observed by itself. So the first snapshot is the current state, and
+///   nothing is missed whenever somebody joins.
+/// * [`observe`](Self::observe) every reading of the store, in any order, however often.
+/// * [`next`](Self::next) when the follower can take something; what it returns counts as delivered.
+/// * [`leave`](Self::leave) when the follower goes, or when it was told [`Owed::Over`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Table<P> {
+    topics: BTreeMap<TaskId, Topic<P>>,
+}
+
+/// One task that is followed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Topic<P> {
+    /// The newest reading.
+    newest: Option<Arc<Task<P>>>,
+    /// The task was removed, or its time to live is over.
+    gone: bool,
+    followers: BTreeMap<FollowerId, Follower>,
+}
+
+/// One follower of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Follower {
+    /// As whom it follows.
+    caller: Arc<Caller>,
+    /// What it was told last.
+    told: Option<Revision>,
+}
+
+impl<P> Default for Table<P> {
+    fn default() -> Self {
+        Self { topics: BTreeMap::new() }
+    }
+}
+
+impl<P: Payload> Table<P> {
+    /// `follower` follows a task as `caller`. It may or may not be there, and be theirs: that is for the reading to tell.
+    /// Joining twice is joining once.
+    pub fn join(&mut self, id: TaskId, follower: FollowerId, caller: &Arc<Caller>) {
+        let topic =
+            self.topics.entry(id).or_insert_with(|| Topic { newest: None, gone: false, followers: BTreeMap::new() });
+        topic.followers.entry(follower).or_insert_with(|| Follower { caller: Arc::clone(caller), told: None });
+    }
+
+    /// `follower` does not follow the task any more.
+    pub fn leave(&mut self, id: TaskId, follower: FollowerId) {
+        if let Some(topic) = self.topics.get_mut(&id) {
+            topic.followers.remove(&follower);
+            if topic.followers.is_empty() {
+                self.topics.remove(&id);
+            }
+        }
+    }
+
+    /// A reading of the store. Returns whether it is news to followers of the task.
+    pub fn observe(&mut self, id: TaskId, seen: &Seen<P>) -> bool {
+        let Some(topic) = self.topics.get_mut(&id) else { return false };
+        if topic.gone {
+            return false;
+        }
+        match seen {
+            // A reading from before the task was stored says nothing of its end.
+            Seen::Gone if topic.newest.is_none() => false,
+            Seen::Gone => {
+                topic.gone = true;
+                true
+            }
+            Seen::Task(task) => {
+                let news = topic.newest.as_ref().is_none_or(|newest| newest.revision < task.revision);
+                if news {
+                    topic.newest = Some(Arc::clone(task));
+                }
+                news
+            }
+        }
+    }
+
+    /// The store's time: tasks whose time to live is over are gone. Calls `gone` for each of them.
+    pub fn clock(&mut self, now: Millis, mut gone: impl FnMut(TaskId)) {
+        for (id, topic) in &mut self.topics {
+            let expired = topic.newest.as_ref().is_some_and(|newest| !newest.is_visible(now));
+            if expired && !core::mem::replace(&mut topic.gone, true) {
+                gone(*id);
+            }
+        }
+    }
+
+    /// What `follower` is owed of a task, and takes with this.
+    pub fn next(&mut self, id: TaskId, follower: FollowerId) -> Owed<P> {
+        let Some(topic) = self.topics.get_mut(&id) else { return Owed::Over };
+        let Some(follower) = topic.followers.get_mut(&follower) else { return Owed::Over };
+        let Some(newest) = &topic.newest else { return if topic.gone { Owed::Over } else { Owed::Nothing } };
+        let ended = newest.live().is_none();
+        if topic.gone && !ended {
+            return Owed::Over;
+        }
+        if follower.told.is_some_and(|told| told >= newest.revision) {
+            return if ended { Owed::Over } else { Owed::Nothing };
+        }
+        if access::check(newest, &follower.caller).is_err() {
+            return Owed::Over;
+        }
+        follower.told = Some(newest.revision);
+        Owed::Snapshot(Arc::clone(newest))
+    }
+
+    /// Somebody says that the task has this revision now. Returns whether the store has to be asked.
+    pub fn is_behind(&self, id: TaskId, revision: Revision) -> bool {
+        self.topics
+            .get(&id)
+            .is_some_and(|topic| !topic.gone && topic.newest.as_ref().is_none_or(|newest| newest.revision < revision))
+    }
+
+    /// The followed tasks that may still change, as far as this node knows.
+    pub fn open(&self) -> impl Iterator<Item = TaskId> {
+        let open = |topic: &Topic<P>| !topic.gone && topic.newest.as_ref().is_none_or(|newest| newest.live().is_some());
+        self.topics.iter().filter(move |(_, topic)| open(topic)).map(|(id, _)| *id)
+    }
+
+    /// How many tasks are followed.
+    pub fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// Whether nobody follows anything.
+    pub fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::access::Scopes;
+    use crate::task::samples::{Number, T0, TTL_MS, answer, ask, owner, task};
+    use crate::task::{Command, Status};
+
+    const ME: FollowerId = FollowerId(1);
+
+    fn caller(principal: &str) -> Arc<Caller> {
+        Arc::new(Caller { owner: owner(principal), scopes: Scopes::Unrestricted })
+    }
+
+    fn seen(task: &Task<Number>) -> Seen<Number> {
+        Seen::Task(Arc::new(task.clone()))
+    }
+
+    fn apply(task: &mut Task<Number>, command: Command<Number>) -> Seen<Number> {
+        task.apply(T0, command, &mut Vec::new()).unwrap();
+        seen(task)
+    }
+
+    fn table(task: &Task<Number>) -> Table<Number> {
+        let mut table = Table::default();
+        table.join(task.id, ME, &caller("a"));
+        table
+    }
+
+    fn told(owed: Owed<Number>) -> Option<Status> {
+        match owed {
+            Owed::Snapshot(task) => Some(task.status()),
+            Owed::Nothing | Owed::Over => None,
+        }
+    }
+
+    #[test]
+    fn whoever_joins_is_told_the_current_state_first() {
+        let mut task = task();
+        let mut table = table(&task);
+        assert_eq!(table.next(task.id, ME), Owed::Nothing);
+        let read = seen(&task);
+        let changed = apply(&mut task, ask("a"));
+        // The change overtakes the reading that the join is followed by.
+        assert!(table.observe(task.id, &changed));
+        assert!(!table.observe(task.id, &read));
+        assert_eq!(told(table.next(task.id, ME)), Some(Status::InputRequired));
+        assert_eq!(table.next(task.id, ME), Owed::Nothing);
+    }
+
+    #[test]
+    fn whoever_does_not_read_is_owed_one_snapshot_the_latest() {
+        let mut task = task();
+        let mut table = table(&task);
+        for message in ["1", "2", "3"] {
+            let progress = Command::Progress { by: task.attempt, message: message.into() };
+            let seen = apply(&mut task, progress);
+            table.observe(task.id, &seen);
+        }
+        let Owed::Snapshot(snapshot) = table.next(task.id, ME) else { panic!("it is owed one") };
+        assert_eq!(snapshot.revision, task.revision);
+        assert_eq!(table.next(task.id, ME), Owed::Nothing);
+    }
+
+    #[test]
+    fn nothing_follows_the_terminal_snapshot() {
+        let mut task = task();
+        let mut table = table(&task);
+        let before = seen(&task);
+        let after = apply(&mut task, Command::Cancel);
+        table.observe(task.id, &after);
+        table.observe(task.id, &before);
+        assert_eq!(told(table.next(task.id, ME)), Some(Status::Cancelled));
+        assert_eq!(table.next(task.id, ME), Owed::Over);
+        assert!(!table.observe(task.id, &before));
+        table.observe(task.id, &Seen::Gone);
+        assert_eq!(table.next(task.id, ME), Owed::Over);
+    }
+
+    #[test]
+    fn the_end_of_a_live_task_by_its_time_to_live_is_told_to_nobody() {
+        let task = task();
+        for by_clock in [true, false] {
+            let mut table = table(&task);
+            table.observe(task.id, &seen(&task));
+            if by_clock {
+                let mut gone = Vec::new();
+                table.clock(T0, |id| gone.push(id));
+                table.clock(T0.after(TTL_MS), |id| gone.push(id));
+                table.clock(T0.after(TTL_MS), |id| gone.push(id));
+                assert_eq!(gone, [task.id], "once");
+            } else {
+                assert!(table.observe(task.id, &Seen::Gone));
+            }
+            assert_eq!(table.next(task.id, ME), Owed::Over);
+            assert_eq!(table.open().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_terminal_snapshot_that_was_not_taken_in_time_is_still_owed() {
+        let mut task = task();
+        let mut table = table(&task);
+        let ended = apply(&mut task, Command::Cancel);
+        table.observe(task.id, &ended);
+        table.observe(task.id, &Seen::Gone);
+        assert_eq!(told(table.next(task.id, ME)), Some(Status::Cancelled));
+        assert_eq!(table.next(task.id, ME), Owed::Over);
+    }
+
+    #[test]
+    fn a_reading_from_before_the_task_was_stored_ends_nothing() {
+        let task = task();
+        let mut table = table(&task);
+        assert!(!table.observe(task.id, &Seen::Gone));
+        table.observe(task.id, &seen(&task));
+        assert_eq!(told(table.next(task.id, ME)), Some(Status::Working));
+    }
+
+    #[test]
+    fn access_is_checked_at_delivery() {
+        let task = task();
+        let mut table = table(&task);
+        let stranger = FollowerId(2);
+        table.join(task.id, stranger, &caller("b"));
+        table.observe(task.id, &seen(&task));
+        assert_eq!(table.next(task.id, stranger), Owed::Over);
+        assert_eq!(told(table.next(task.id, ME)), Some(Status::Working));
+    }
+
+    #[test]
+    fn the_last_one_to_leave_takes_the_task_out_of_the_table() {
+        let task = task();
+        let mut table = table(&task);
+        table.join(task.id, FollowerId(2), &caller("a"));
+        table.leave(task.id, ME);
+        assert_eq!(table.next(task.id, ME), Owed::Over);
+        assert!(table.is_behind(task.id, Revision::FIRST));
+        table.leave(task.id, FollowerId(2));
+        assert_eq!(table, Table::default());
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Move {
+        Join(u8),
+        Leave(u8),
+        /// This state of the history is read, or read again.
+        Observe(usize),
+        Gone,
+        Next(u8),
+    }
+
+    fn moves() -> impl Strategy<Value = Move> {
+        prop_oneof![
+            1 => (0..3_u8).prop_map(Move::Join),
+            1 => (0..3_u8).prop_map(Move::Leave),
+            6 => (0..6_usize).prop_map(Move::Observe),
+            1 => Just(Move::Gone),
+            6 => (0..3_u8).prop_map(Move::Next),
+        ]
+    }
+
+    /// Every state of one task that asks, is answered, asks again and is cancelled.
+    fn history() -> Vec<Arc<Task<Number>>> {
+        let mut task = task();
+        let mut states = vec![Arc::new(task.clone())];
+        let commands = [ask("a"), answer([("a", Number(1))]), ask("b"), answer([("b", Number(1))]), Command::Cancel];
+        for command in commands {
+            task.apply(T0, command, &mut Vec::new()).unwrap();
+            states.push(Arc::new(task.clone()));
+        }
+        states
+    }
+
+    proptest! {
+        #[test]
+        fn readings_in_any_order_reach_followers_forwards_and_to_the_end(moves in prop::collection::vec(moves(), 0..60)) {
+            let states = history();
+            let id = states[0].id;
+            let mut table = Table::default();
+            // What each follower was told last since it joined; `Some(None)` if nothing yet.
+            let mut told: BTreeMap<u8, Option<Revision>> = BTreeMap::new();
+            let mut newest: Option<usize> = None;
+            let mut gone = false;
+            for step in moves {
+                match step {
+                    Move::Join(who) => {
+                        table.join(id, FollowerId(who.into()), &caller("a"));
+                        told.entry(who).or_insert(None);
+                    }
+                    Move::Leave(who) => {
+                        table.leave(id, FollowerId(who.into()));
+                        told.remove(&who);
+                        if told.is_empty() {
+                            (newest, gone) = (None, false);
+                        }
+                    }
+                    Move::Observe(state) => {
+                        table.observe(id, &Seen::Task(Arc::clone(&states[state])));
+                        if !told.is_empty() && !gone {
+                            newest = newest.max(Some(state));
+                        }
+                    }
+                    Move::Gone => {
+                        table.observe(id, &Seen::Gone);
+                        gone |= !told.is_empty() && newest.is_some();
+                    }
+                    Move::Next(who) => {
+                        let owed = table.next(id, FollowerId(who.into()));
+                        let Some(last) = told.get_mut(&who) else {
+                            prop_assert_eq!(owed, Owed::Over);
+                            continue;
+                        };
+                        let newest = newest.map(|at| &states[at]);
+                        let fresh = newest.filter(|task| last.is_none_or(|last| last < task.revision));
+                        let fresh = fresh.filter(|task| !gone || task.live().is_none());
+                        match owed {
+                            Owed::Snapshot(task) => {
+                                prop_assert_eq!(Some(&task), fresh, "the latest and nothing else");
+                                *last = Some(task.revision);
+                            }
+                            Owed::Nothing => {
+                                prop_assert!(fresh.is_none() && !gone);
+                                prop_assert!(newest.is_none_or(|task| task.live().is_some()));
+                            }
+                            Owed::Over => {
+                                prop_assert!(fresh.is_none());
+                                prop_assert!(gone || newest.is_some_and(|task| task.live().is_none()));
+                            }
+                        }
+                    }
+                }
+            }
+            if told.is_empty() {
+                prop_assert!(table.is_empty(), "nobody follows, nothing is kept");
+            }
+        }
+    }
+}

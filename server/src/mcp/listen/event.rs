@@ -1,0 +1,218 @@
+//! What goes out on a stream: JSON-RPC messages as server-sent events, each with the subscription's id exactly as the request
+//! spelled it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokkuri_core::id::TaskId;
+use tokkuri_core::task::{Phase, Task};
+use tokkuri_core::wire::{COMPLETE, Json, TaskNotification};
+
+use super::others::Granted;
+use crate::mcp::envelope::RawId;
+
+/// `_meta`'s key for the id of the listen request.
+pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// From this size on a result is sent from where it is: a thousand followers of one task share its text.
+const SHARED_FROM: usize = 4 << 10;
+
+/// A comment line: proxies and clients see that the stream is alive.
+pub(super) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// Writes the messages of one stream.
+#[derive(Debug)]
+pub(super) struct Wire {
+    /// The id, as its JSON text.
+    id: Box<RawValue>,
+    meta: Meta,
+}
+
+type Meta = BTreeMap<&'static str, Box<RawValue>>;
+
+impl Wire {
+    /// The wire of the request `id`.
+    pub(super) fn new(id: RawId<'_>) -> Self {
+        let id = RawValue::from_string(id.as_str().to_owned()).expect("an id was read as JSON");
+        Self { meta: BTreeMap::from([(SUBSCRIPTION_ID, id.clone())]), id }
+    }
+
+    /// The id, as its JSON text.
+    pub(super) fn id(&self) -> &RawValue {
+        &self.id
+    }
+
+    /// The first message: what was granted.
+    pub(super) fn acknowledged(&self, granted: &Granted, tasks: &[TaskId]) -> Bytes {
+        let mut granted: BTreeMap<&str, &RawValue> = granted.iter().map(|(key, raw)| (&**key, &**raw)).collect();
+        let tasks = serde_json::value::to_raw_value(tasks).expect("a list of strings has a form in JSON");
+        granted.insert("taskIds", &tasks);
+        let params = Acknowledged { meta: &self.meta, notifications: granted };
+        self.notification("notifications/subscriptions/acknowledged", &params)
+    }
+
+    /// `notifications/tasks`, in the pieces that it goes out in.
+    pub(super) fn task(&self, task: &Task<Json>) -> Vec<Bytes> {
+        if let Phase::Completed(result) = &task.phase
+            && result.as_str().len() >= SHARED_FROM
+            && is_one_line(result.as_str())
+        {
+            // The result is the last thing in the message: what stands before it is that of a result that is short.
+            let short = Json::parse("0").expect("a number is JSON");
+            let around = Task { phase: Phase::Completed(short), ..task.clone() };
+            let text = self.notification("notifications/tasks", &TaskNotification { task: &around, meta: &self.meta });
+            let end = text.len() - b"0}}\n\n".len();
+            debug_assert!(text.starts_with(b"event: ") && text[..end].ends_with(br#""result":"#));
+            return vec![text.slice(..end), Bytes::from_owner(Shared(result.clone())), text.slice(end + 1..)];
+        }
+        vec![self.notification("notifications/tasks", &TaskNotification { task, meta: &self.meta })]
+    }
+
+    /// The last message, if it is the server that ends the stream (MCP 2026-07-28, `SubscriptionsListenResult`).
+    pub(super) fn result(&self) -> Bytes {
+        event(&Response { jsonrpc: "2.0", id: &self.id, result: Ended { result_type: COMPLETE, meta: &self.meta } })
+    }
+
+    /// Any notification.
+    pub(super) fn notification(&self, method: &str, params: &impl Serialize) -> Bytes {
+        event(&Notification { jsonrpc: "2.0", method, params })
+    }
+}
+
+// Through a `Value` an id of many digits would lose some: everything is written as it is.
+
+#[derive(Serialize)]
+struct Notification<'a, P> {
+    jsonrpc: &'a str,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Serialize)]
+struct Acknowledged<'a> {
+    #[serde(rename = "_meta")]
+    meta: &'a Meta,
+    notifications: BTreeMap<&'a str, &'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'a str,
+    id: &'a RawValue,
+    result: Ended<'a>,
+}
+
+#[derive(Serialize)]
+struct Ended<'a> {
+    #[serde(rename = "resultType")]
+    result_type: &'a str,
+    #[serde(rename = "_meta")]
+    meta: &'a Meta,
+}
+
+/// One event with one line of data.
+fn event(message: &impl Serialize) -> Bytes {
+    const HEAD: &[u8] = b"event: message\ndata: ";
+    let mut text = Vec::with_capacity(512);
+    text.extend_from_slice(HEAD);
+    serde_json::to_writer(&mut text, message).expect("a message has a form in JSON");
+    // Passed-through JSON may be laid out over lines. In a string there is no raw line end, so this is white space.
+    text[HEAD.len()..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    text.extend_from_slice(b"\n\n");
+    Bytes::from(text)
+}
+
+fn is_one_line(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r'))
+}
+
+/// A result's text as bytes.
+struct Shared(Json);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_str().as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokkuri_core::access::Owner;
+    use tokkuri_core::id::NodeId;
+    use tokkuri_core::payload::Capabilities;
+    use tokkuri_core::task::{Command, Draft};
+    use tokkuri_core::time::Millis;
+
+    use super::*;
+
+    fn wire(id: &str) -> Wire {
+        Wire::new(RawId::of(serde_json::from_str(id).unwrap()).unwrap())
+    }
+
+    fn completed(result: &str) -> Task<Json> {
+        let mut task = Draft {
+            id: TaskId::from_bytes([0; 18]),
+            owner: Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() },
+            tool: "t".into(),
+            scopes: Vec::new(),
+            granted: Vec::new(),
+            capabilities: Capabilities::default(),
+            traceparent: None,
+            restartable: false,
+            arguments: Json::parse("{}").unwrap(),
+            node: NodeId(1),
+            ttl_ms: 1_000,
+            poll_interval_ms: 250,
+            keep_ms: 10,
+            max_questions: 4,
+        }
+        .created(Millis(0));
+        let (by, result) = (task.attempt, Json::parse(result).unwrap());
+        task.apply(Millis(0), Command::Complete { by, result, message: None }, &mut Vec::new()).unwrap();
+        task
+    }
+
+    fn text(pieces: &[Bytes]) -> String {
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    #[test]
+    fn every_message_carries_the_id_as_it_was_spelled() {
+        let task = completed("{}");
+        for id in ["7", "-1", "123456789012345678901234567890", r#""7""#, r#""\u0041""#] {
+            let wire = wire(id);
+            let tagged = format!(r#""_meta":{{"{SUBSCRIPTION_ID}":{id}}}"#);
+            let messages = [
+                text(&[wire.acknowledged(&Granted::new(), &[task.id])]),
+                text(&wire.task(&task)),
+                text(&[wire.result()]),
+            ];
+            for message in messages {
+                assert!(message.contains(&tagged), "{message}");
+            }
+            assert!(text(&[wire.result()]).contains(&format!(r#""id":{id}"#)));
+        }
+    }
+
+    #[test]
+    fn a_result_is_the_same_whether_it_is_shared_or_copied() {
+        let wire = wire("1");
+        for size in [1, SHARED_FROM, SHARED_FROM * 3] {
+            for (end, shared) in [("", true), ("\n", false)] {
+                let result = format!(r#"{{"text":"{}"{end}}}"#, "x".repeat(size));
+                let task = completed(&result);
+                let pieces = wire.task(&task);
+                assert_eq!(pieces.len(), if shared && size >= SHARED_FROM { 3 } else { 1 });
+                let text = text(&pieces);
+                let data = text.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+                assert!(!data.contains('\n'), "one line: {data}");
+                let got: serde_json::Value = serde_json::from_str(data).unwrap();
+                assert_eq!(got["params"]["result"], serde_json::from_str::<serde_json::Value>(&result).unwrap());
+                assert_eq!(got["params"]["status"], "completed");
+                assert!(got["params"].get("resultType").is_none());
+            }
+        }
+    }
+}
