@@ -84,7 +84,7 @@ impl<P: Payload> Registry<P> {
         self.everywhere(|host| host.clock(now))
     }
 
-    /// Stops every run for this reason. Returns to how many it is news.
+    /// Stops every run for this reason, and those that are started during or after a shutdown. Returns to how many it is news.
     pub fn halt(&self, stop: Stop) -> usize {
         self.everywhere(|host| host.halt(stop))
     }
