@@ -207,7 +207,8 @@ impl Run {
                 return Err(self.refused("the question could not be put"));
             }
         }
-        wait(|cx| self.node.registry.poll_answer(self.id, self.attempt, &key, cx)).map_err(Ended::Stopped)
+        let mut waiter = self.node.registry.waiter(self.id, self.attempt);
+        wait(|cx| waiter.poll_answer(&key, cx)).map_err(Ended::Stopped)
     }
 
     /// A refused write of a run that has to stop means only that.
@@ -223,7 +224,7 @@ impl Run {
         let Node { registry, .. } = &*self.node;
         registry.progress(self.id, self.attempt, message.into());
         let now = wall_clock();
-        let due = registry.poll_progress(self.id, self.attempt, now, &mut Context::from_waker(Waker::noop()));
+        let due = registry.waiter(self.id, self.attempt).poll_progress(now, &mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(ProgressDue::Write(message)) = due {
             self.node.drive(Write::report(self.id, Command::Progress { by: self.attempt, message }));
             registry.progress_written(self.id, self.attempt);

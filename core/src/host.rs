@@ -22,11 +22,13 @@ pub struct Host<P> {
     runs: BTreeMap<TaskId, Run<P>>,
     /// Started runs by the end of their time to live.
     expiry: BTreeSet<(Millis, TaskId)>,
+    /// The node shuts down: a run whose task was on its way into the store is still started, to be stopped at once.
+    shuts_down: bool,
 }
 
 impl<P> Default for Host<P> {
     fn default() -> Self {
-        Self { runs: BTreeMap::new(), expiry: BTreeSet::new() }
+        Self { runs: BTreeMap::new(), expiry: BTreeSet::new(), shuts_down: false }
     }
 }
 
@@ -86,6 +88,9 @@ impl<P: Payload> Host<P> {
         if let Some(expires) = run.expires() {
             self.expiry.insert((expires, task.id));
         }
+        if self.shuts_down {
+            run.halt(Stop::Shutdown);
+        }
         true
     }
 
@@ -123,8 +128,10 @@ impl<P: Payload> Host<P> {
         expired
     }
 
-    /// Stops every run for this reason, and returns those to which it is news.
+    /// Stops every run for this reason, and returns those to which it is news. There is no way back from a shutdown: it also
+    /// stops those that are started later.
     pub fn halt(&mut self, stop: Stop) -> Vec<TaskId> {
+        self.shuts_down |= stop == Stop::Shutdown;
         self.runs.iter_mut().filter_map(|(id, run)| run.halt(stop).then_some(*id)).collect()
     }
 
@@ -205,6 +212,16 @@ mod tests {
         let mut host = Host::default();
         assert!(host.start(&task));
         assert!(!host.start(&task));
+    }
+
+    #[test]
+    fn a_run_that_is_started_during_a_shutdown_is_stopped() {
+        let task = Arc::new(task());
+        let mut host = Host::default();
+        assert!(host.halt(Stop::LeaseLost).is_empty());
+        assert!(host.halt(Stop::Shutdown).is_empty());
+        assert!(host.start(&task));
+        assert_eq!(host.run(task.id).unwrap().stop(), Some(Stop::Shutdown));
     }
 
     #[test]

@@ -1,30 +1,33 @@
 //! What a waiting run and the requests that reach it share: the one place of this crate with locks and wakers.
 //!
 //! A [`Registry`] is the node's table of runs behind a few mutexes, with the wakers of those who wait. It is no part of any
-//! async runtime: its `poll_…` functions take the waker of whichever one calls them. Decisions are [`Host`]'s and
-//! [`Run`]'s; what is here is only who is woken, and loom explores it. [`Followers`] is the same for those who follow tasks.
+//! async runtime: a [`Waiter`]'s `poll_…` functions take the waker of whichever one calls them. Decisions are [`Host`]'s and
+//! [`Run`]'s; what is here is only who is woken, and loom explores it (`tests/loom` of this package). [`Followers`] is the same
+//! for those who follow tasks.
 
 mod followers;
 mod shim;
+mod waiter;
+mod waiting;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::task::{Context, Poll, Waker};
+use core::task::Waker;
 
 pub use followers::{Followers, Subscription};
 use shim::{Mutex, MutexGuard};
+pub use waiter::Waiter;
+use waiting::Waiting;
 
 use crate::Text;
 use crate::host::Host;
-use crate::id::{Attempt, Key, Revision, TaskId};
+use crate::id::{Attempt, Revision, TaskId};
 use crate::payload::Payload;
 use crate::procedure::{Local, Seen};
-use crate::run::{ProgressDue, Run, Stop};
+use crate::run::{Run, Stop};
 use crate::task::Task;
 use crate::time::Millis;
-
-use alloc::sync::Arc;
 
 /// The node's runs, shared between threads. No call blocks for longer than it takes to change a map.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ pub struct Registry<P> {
 #[derive(Debug)]
 struct Shard<P> {
     host: Host<P>,
-    wakers: BTreeMap<TaskId, Vec<Waker>>,
+    waiting: Waiting,
 }
 
 impl<P: Payload> Registry<P> {
@@ -45,7 +48,7 @@ impl<P: Payload> Registry<P> {
     /// If `shards` is 0.
     pub fn new(shards: usize) -> Self {
         assert!(shards > 0, "a registry has at least one shard");
-        let shard = || Mutex::new(Shard { host: Host::default(), wakers: BTreeMap::new() });
+        let shard = || Mutex::new(Shard { host: Host::default(), waiting: Waiting::default() });
         Self { shards: (0..shards).map(|_| shard()).collect() }
     }
 
@@ -84,7 +87,7 @@ impl<P: Payload> Registry<P> {
         self.everywhere(|host| host.clock(now))
     }
 
-    /// Stops every run for this reason. Returns to how many it is news.
+    /// Stops every run for this reason, and those that are started during or after a shutdown. Returns to how many it is news.
     pub fn halt(&self, stop: Stop) -> usize {
         self.everywhere(|host| host.halt(stop))
     }
@@ -122,21 +125,6 @@ impl<P: Payload> Registry<P> {
         self.with_run(id, attempt, |run| run.stop()).unwrap_or(Some(Stop::Lost))
     }
 
-    /// Ready once this attempt has to stop.
-    pub fn poll_stop(&self, id: TaskId, attempt: Attempt, cx: &mut Context<'_>) -> Poll<Stop> {
-        self.poll(id, attempt, cx, |run| run.stop()).map(|outcome| outcome.unwrap_or_else(|stop| stop))
-    }
-
-    /// Ready once the question of this key is answered, or the attempt has to stop. An answer that is there goes before a
-    /// stop only if the stop is not there yet.
-    pub fn poll_answer(&self, id: TaskId, attempt: Attempt, key: &Key, cx: &mut Context<'_>) -> Poll<Result<P, Stop>> {
-        self.poll(id, attempt, cx, |run| match run.stop() {
-            Some(stop) => Some(Err(stop)),
-            None => run.answer(key).cloned().map(Ok),
-        })
-        .map(|outcome| outcome.unwrap_or_else(Err))
-    }
-
     /// The run says how far it is.
     pub fn progress(&self, id: TaskId, attempt: Attempt, message: Text) {
         self.changing(id, |host| match host.run_of(id, attempt) {
@@ -146,15 +134,6 @@ impl<P: Payload> Registry<P> {
             }
             None => false,
         });
-    }
-
-    /// What to do about the run's progress at `now` (the process's clock); pending while there is nothing to do.
-    pub fn poll_progress(&self, id: TaskId, attempt: Attempt, now: Millis, cx: &mut Context<'_>) -> Poll<ProgressDue> {
-        self.poll(id, attempt, cx, |run| match run.progress_due(now) {
-            ProgressDue::Nothing => None,
-            due @ (ProgressDue::At(_) | ProgressDue::Write(_)) => Some(due),
-        })
-        .map(|outcome| outcome.unwrap_or(ProgressDue::Nothing))
     }
 
     /// The progress write is over.
@@ -168,29 +147,6 @@ impl<P: Payload> Registry<P> {
         self.with_run(id, attempt, Run::finish).flatten()
     }
 
-    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between. A waker stays until
-    /// the next change of its task or the end of the run, so a run that waits from ever new async tasks should do so through
-    /// one that stays.
-    /// `Err` means that this attempt is not in the table any more.
-    fn poll<T>(
-        &self,
-        id: TaskId,
-        attempt: Attempt,
-        cx: &mut Context<'_>,
-        look: impl FnOnce(&mut Run<P>) -> Option<T>,
-    ) -> Poll<Result<T, Stop>> {
-        let mut shard = self.shard(id);
-        let Some(run) = shard.host.run_of(id, attempt) else { return Poll::Ready(Err(Stop::Lost)) };
-        if let Some(found) = look(run) {
-            return Poll::Ready(Ok(found));
-        }
-        let wakers = shard.wakers.entry(id).or_default();
-        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            wakers.push(cx.waker().clone());
-        }
-        Poll::Pending
-    }
-
     fn with_run<T>(&self, id: TaskId, attempt: Attempt, f: impl FnOnce(&mut Run<P>) -> T) -> Option<T> {
         self.shard(id).host.run_of(id, attempt).map(f)
     }
@@ -199,7 +155,7 @@ impl<P: Payload> Registry<P> {
     fn changing(&self, id: TaskId, change: impl FnOnce(&mut Host<P>) -> bool) -> bool {
         let mut shard = self.shard(id);
         let changed = change(&mut shard.host);
-        let wakers = if changed { shard.wakers.remove(&id) } else { None };
+        let wakers = changed.then(|| shard.waiting.take(id));
         drop(shard);
         wakers.into_iter().flatten().for_each(Waker::wake);
         changed
@@ -211,7 +167,7 @@ impl<P: Payload> Registry<P> {
             let mut shard = shim::lock(shard);
             let changed = change(&mut shard.host);
             count += changed.len();
-            let wakers: Vec<_> = changed.iter().filter_map(|id| shard.wakers.remove(id)).flatten().collect();
+            let wakers: Vec<_> = changed.iter().flat_map(|id| shard.waiting.take(*id)).collect();
             drop(shard);
             wakers.into_iter().for_each(Waker::wake);
         }

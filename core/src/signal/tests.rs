@@ -1,9 +1,11 @@
 //! The registry, single-threaded: who is woken, and when.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Wake;
+use std::task::{Context, Poll, Wake};
 
 use super::*;
+use crate::id::Key;
+use crate::run::ProgressDue;
 use crate::task::samples::{Number, T0, answer, ask, task};
 
 #[derive(Default)]
@@ -22,20 +24,21 @@ fn whoever_waits_is_woken_by_the_answer_and_by_nothing_older() {
     let (id, attempt, key) = (task.id, task.attempt, Key::from("a"));
     let created = Arc::new(task.clone());
     assert!(registry.start(&created));
+    let mut waiter = registry.waiter(id, attempt);
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
 
     task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
     registry.observe(id, &Seen::Task(Arc::new(task.clone())));
-    assert!(registry.poll_answer(id, attempt, &key, &mut cx).is_pending());
+    assert!(waiter.poll_answer(&key, &mut cx).is_pending());
     registry.observe(id, &Seen::Task(created));
     assert_eq!(count.0.load(Ordering::SeqCst), 0);
 
     task.apply(T0, answer([("a", Number(4))]), &mut Vec::new()).unwrap();
     registry.observe(id, &Seen::Task(Arc::new(task)));
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
-    assert_eq!(registry.poll_answer(id, attempt, &key, &mut cx), Poll::Ready(Ok(Number(4))));
+    assert_eq!(waiter.poll_answer(&key, &mut cx), Poll::Ready(Ok(Number(4))));
 }
 
 #[test]
@@ -43,11 +46,11 @@ fn a_run_that_left_the_table_is_lost() {
     let registry = Registry::new(1);
     let task = Arc::new(task());
     registry.start(&task);
-    let waker = Waker::noop();
-    let mut cx = Context::from_waker(waker);
-    assert!(registry.poll_stop(task.id, task.attempt, &mut cx).is_pending());
+    let mut waiter = registry.waiter(task.id, task.attempt);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiter.poll_stop(&mut cx).is_pending());
     registry.release(task.id, task.attempt);
-    assert_eq!(registry.poll_stop(task.id, task.attempt, &mut cx), Poll::Ready(Stop::Lost));
+    assert_eq!(waiter.poll_stop(&mut cx), Poll::Ready(Stop::Lost));
     assert!(registry.is_empty());
 }
 
@@ -57,10 +60,11 @@ fn a_start_that_comes_twice_wakes_whoever_waits_for_what_it_brings() {
     let mut task = task();
     let (id, attempt, key) = (task.id, task.attempt, Key::from("a"));
     assert!(registry.start(&Arc::new(task.clone())));
+    let mut waiter = registry.waiter(id, attempt);
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
-    assert!(registry.poll_answer(id, attempt, &key, &mut cx).is_pending());
+    assert!(waiter.poll_answer(&key, &mut cx).is_pending());
 
     task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
     task.apply(T0, answer([("a", Number(4))]), &mut Vec::new()).unwrap();
@@ -74,14 +78,50 @@ fn progress_that_was_said_during_a_write_is_due_after_it() {
     let task = Arc::new(task());
     let (id, attempt) = (task.id, task.attempt);
     registry.start(&task);
+    let mut waiter = registry.waiter(id, attempt);
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
     registry.progress(id, attempt, "1".into());
-    assert_eq!(registry.poll_progress(id, attempt, T0, &mut cx), Poll::Ready(ProgressDue::Write("1".into())));
+    assert_eq!(waiter.poll_progress(T0, &mut cx), Poll::Ready(ProgressDue::Write("1".into())));
     registry.progress(id, attempt, "2".into());
-    assert!(registry.poll_progress(id, attempt, T0, &mut cx).is_pending());
+    assert!(waiter.poll_progress(T0, &mut cx).is_pending());
     registry.progress_written(id, attempt);
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
-    assert!(matches!(registry.poll_progress(id, attempt, T0, &mut cx), Poll::Ready(ProgressDue::At(_))));
+    assert!(matches!(waiter.poll_progress(T0, &mut cx), Poll::Ready(ProgressDue::At(_))));
+}
+
+#[test]
+fn a_waiter_that_is_dropped_leaves_no_waker_behind() {
+    let registry = Registry::new(1);
+    let task = Arc::new(task());
+    registry.start(&task);
+    let dropped = Arc::new(Count::default());
+    let stays = Arc::new(Count::default());
+    let mut waiting = registry.waiter(task.id, task.attempt);
+    assert!(waiting.poll_stop(&mut Context::from_waker(&Waker::from(Arc::clone(&stays)))).is_pending());
+    for _ in 0..3 {
+        let mut waiter = registry.waiter(task.id, task.attempt);
+        assert!(waiter.poll_stop(&mut Context::from_waker(&Waker::from(Arc::clone(&dropped)))).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&dropped), 1);
+    registry.halt(Stop::Shutdown);
+    assert_eq!((dropped.0.load(Ordering::SeqCst), stays.0.load(Ordering::SeqCst)), (0, 1));
+    assert_eq!(Arc::strong_count(&stays), 1);
+}
+
+#[test]
+fn a_waiter_has_one_place_and_the_latest_waker_counts() {
+    let registry = Registry::new(1);
+    let task = Arc::new(task());
+    registry.start(&task);
+    let before = Arc::new(Count::default());
+    let after = Arc::new(Count::default());
+    let mut waiter = registry.waiter(task.id, task.attempt);
+    for count in [&before, &after, &after] {
+        assert!(waiter.poll_stop(&mut Context::from_waker(&Waker::from(Arc::clone(count)))).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&before), 1);
+    registry.halt(Stop::Shutdown);
+    assert_eq!((before.0.load(Ordering::SeqCst), after.0.load(Ordering::SeqCst)), (0, 1));
 }

@@ -96,8 +96,9 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> E
 /// Writes progress as it becomes due; never ends by itself.
 async fn write_progress(handle: &TaskRun) {
     let TaskRun { engine, id, attempt } = handle;
+    let mut waiter = engine.registry.waiter(*id, *attempt);
     loop {
-        match poll_fn(|cx| engine.registry.poll_progress(*id, *attempt, engine.uptime(), cx)).await {
+        match poll_fn(|cx| waiter.poll_progress(engine.uptime(), cx)).await {
             ProgressDue::Write(message) => {
                 let command = Command::Progress { by: *attempt, message };
                 // Whatever comes of it, the next one or the end says more.

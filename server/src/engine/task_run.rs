@@ -42,7 +42,8 @@ impl TaskRun {
     }
 
     pub(crate) async fn stopped(&self) -> Stop {
-        poll_fn(|cx| self.engine.registry.poll_stop(self.id, self.attempt, cx)).await
+        let mut waiter = self.engine.registry.waiter(self.id, self.attempt);
+        poll_fn(|cx| waiter.poll_stop(cx)).await
     }
 
     /// Stores the question, then waits for its answer or for the run's stop.
@@ -65,6 +66,7 @@ impl TaskRun {
             Written::Rejected(..) | Written::Absent | Written::LacksScope { .. } => {}
             Written::Unavailable(unavailable) => return Err(AskError::Store(unavailable.why.to_string())),
         }
-        poll_fn(|cx| self.engine.registry.poll_answer(self.id, self.attempt, &key, cx)).await.map_err(AskError::Stopped)
+        let mut waiter = self.engine.registry.waiter(self.id, self.attempt);
+        poll_fn(|cx| waiter.poll_answer(&key, cx)).await.map_err(AskError::Stopped)
     }
 }
