@@ -15,6 +15,7 @@
 //! | [`store`] | the protocol between procedures and a store, as data, and a reference store |
 //! | [`run`] | what the run of one attempt is owed: answers, a stop, the writing of its progress |
 //! | [`host`] | the table of a node's runs, and how readings of the store and signals reach them |
+//! | [`queue`] | which runs of a node have a place, and who is next: fair between owners |
 //! | [`replay`] | what a tool that asks on the request itself gets, round by round |
 //! | [`admission`] | whether a call becomes a task, runs in the request, or is refused |
 //! | [`access`] | whose task it is and which scopes it needs |
@@ -43,6 +44,7 @@ pub mod host;
 pub mod id;
 pub mod payload;
 pub mod procedure;
+pub mod queue;
 pub mod replay;
 pub mod run;
 #[cfg(feature = "std")]

@@ -87,6 +87,7 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
                 Limit::AtMost(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
                 Limit::Unlimited => None,
             },
+            max_runs: tasks.max_runs,
             max_result_bytes: tasks.max_result_bytes,
             max_questions: u32::try_from(tasks.max_questions).unwrap_or(u32::MAX),
             lease_ms: tasks.lease_ms,

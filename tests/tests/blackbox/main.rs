@@ -17,6 +17,7 @@ mod lifecycle;
 mod mrtr;
 mod negotiation;
 mod panics;
+mod queueing;
 mod quota;
 mod races;
 mod shutdown;
