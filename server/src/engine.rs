@@ -54,6 +54,8 @@ pub struct TaskSettings {
     pub max_per_principal: Option<u32>,
     /// How many tasks run at once on this node; further ones wait, and owners take turns.
     pub max_runs: usize,
+    /// How many bytes the arguments of a task may have, and the answers of one update.
+    pub max_argument_bytes: usize,
     /// How many bytes a result may have.
     pub max_result_bytes: usize,
     /// How many questions one task may ask.
@@ -71,6 +73,7 @@ impl Default for TaskSettings {
             poll_interval_ms: 1_000,
             max_per_principal: Some(100),
             max_runs: 1_000,
+            max_argument_bytes: 1 << 20,
             max_result_bytes: 4 << 20,
             max_questions: 64,
             lease_ms: 15_000,

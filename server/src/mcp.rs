@@ -4,6 +4,7 @@
 //! and [`handler`] is what rmcp drives for everything else.
 
 pub(crate) mod call;
+mod depth;
 pub(crate) mod door;
 mod envelope;
 pub(crate) mod fault;
@@ -11,6 +12,7 @@ pub(crate) mod handler;
 mod headers;
 pub(crate) mod ladder;
 mod origin;
+mod param_headers;
 mod refusal;
 pub(crate) mod request_state;
 mod tasks;

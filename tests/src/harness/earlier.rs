@@ -26,6 +26,7 @@ impl EarlierClient {
     /// # Panics
     /// If the server does not answer as the revision says.
     pub async fn connect(server: &Server, capabilities: Value) -> Self {
+        tokkuri_server::listener::use_ring();
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
         let mut client =
             Self { http, url: server.url(), session: None, ids: AtomicI64::new(1), initialized: Value::Null };

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod cancel;
+mod cors;
 mod disconnect;
 mod earlier_era;
 mod expiry;
@@ -14,11 +15,13 @@ mod headers;
 mod input;
 mod input_gates;
 mod lifecycle;
+mod limits;
 mod mrtr;
 mod negotiation;
 mod panics;
 mod queueing;
 mod quota;
+mod quota_races;
 mod races;
 mod shutdown;
 mod values;
