@@ -214,6 +214,11 @@ impl Server {
         self.log.text().clone()
     }
 
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, by pid.
     ///
     /// # Panics
