@@ -292,6 +292,7 @@ impl Client {
             poll_interval_ms: 20,
             keep_ms: 10_000,
             max_questions: 8,
+            status_message: None,
         };
         match self.node.drive(Create::new(draft, Some(10))) {
             Created::Task(task) => {

@@ -16,6 +16,7 @@
 //! | [`run`] | what the run of one attempt is owed: answers, a stop, the writing of its progress |
 //! | [`host`] | the table of a node's runs, and how readings of the store and signals reach them |
 //! | [`follow`] | which snapshots of a task its followers are still owed |
+//! | [`queue`] | which runs of a node have a place, and who is next: fair between owners |
 //! | [`replay`] | what a tool that asks on the request itself gets, round by round |
 //! | [`admission`] | whether a call becomes a task, runs in the request, or is refused |
 //! | [`access`] | whose task it is and which scopes it needs |
@@ -45,6 +46,7 @@ pub mod host;
 pub mod id;
 pub mod payload;
 pub mod procedure;
+pub mod queue;
 pub mod replay;
 pub mod run;
 #[cfg(feature = "std")]

@@ -202,10 +202,10 @@ impl<P: Payload> Run<P> {
     /// The write that [`ProgressDue::Write`] asked for is over, whatever came of it, and what it read of the store was
     /// [observed](Self::observe). If the store does not have the text, it is still to be written, unless there is newer.
     pub fn progress_written(&mut self) {
-        let stored = self.seen.as_ref().and_then(|task| task.status_message.as_ref());
+        let stored = self.seen.as_ref().and_then(|task| task.status_message.as_deref()).unwrap_or_default();
         if let Some(written) = self.progress.in_flight.take()
             && self.progress.pending.is_none()
-            && stored != Some(&written)
+            && stored != written
         {
             self.progress.pending = Some(written);
         }

@@ -18,6 +18,7 @@ use crate::auth::{ByToken, FlatScopes, Guard, OwnerResolver, ScopeHierarchy, Sha
 use crate::config::AuthConfig;
 use crate::engine::probe::Probe;
 use crate::engine::{Engine, NodeLoop, TaskSettings};
+use crate::listener::{self, ConnectionLimits, Tls};
 use crate::mcp::call::Calls;
 use crate::mcp::door::Door;
 use crate::mcp::handler::{Handler, Identity};
@@ -70,6 +71,7 @@ pub struct Tokkuri<H = NoHandler> {
     auth: Option<AuthConfig>,
     hierarchy: Arc<dyn ScopeHierarchy>,
     probe: Option<Arc<dyn Probe>>,
+    tls: Option<Tls>,
 }
 
 /// What can be set about a server; the command reads it from its configuration.
@@ -83,8 +85,12 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// Largest request body.
     pub max_body_bytes: usize,
-    /// How long a client may take to send a request.
+    /// How deeply objects and arrays of a request may be nested.
+    pub max_depth: usize,
+    /// How long a client may take to send a request's body.
     pub request_timeout: Duration,
+    /// What the listener and its connections may take up.
+    pub connections: ConnectionLimits,
     /// How long runs may go on after a shutdown began.
     pub shutdown: Duration,
     /// Signs `requestState`; at least 32 bytes, made up at the start if there is none.
@@ -104,7 +110,9 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 << 20,
+            max_depth: 64,
             request_timeout: Duration::from_secs(30),
+            connections: ConnectionLimits::default(),
             shutdown: Duration::from_secs(10),
             state_secret: None,
             state_ttl_ms: 600_000,
@@ -135,6 +143,14 @@ pub enum BuildError {
         "the handler's tool {0:?} cannot run as a task: the handler's get_tool does not know it, so its arguments could not be checked"
     )]
     NoSchema(String),
+    /// A tool's schema asks for headers that clients would refuse to send.
+    #[error("the tool {tool:?} would be dropped by clients: {reason}")]
+    Headers {
+        /// The tool.
+        tool: String,
+        /// Where and why.
+        reason: String,
+    },
     /// `state_secret` is too short.
     #[error("{0}")]
     Secret(String),
@@ -176,6 +192,7 @@ impl<H: ServerHandler> Tokkuri<H> {
             auth: None,
             hierarchy: Arc::new(FlatScopes),
             probe: None,
+            tls: None,
         }
     }
 
@@ -276,6 +293,13 @@ impl<H: ServerHandler> Tokkuri<H> {
         self
     }
 
+    /// Speaks HTTPS on the listener. Default: plain HTTP.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Lets a test bed hold the node at its named points.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -324,7 +348,8 @@ impl<H: ServerHandler> Tokkuri<H> {
 
         let stopping = CancellationToken::new();
         let door = Arc::new(door(&settings, handler.clone(), guard, stopping.clone())?);
-        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown })
+        let (connections, tls) = (settings.connections, self.tls);
+        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown, connections, tls })
     }
 }
 
@@ -342,6 +367,7 @@ fn door<H: ServerHandler>(
     }
     rungs.allowed_origins.clone_from(&settings.allowed_origins);
     rungs.max_body_bytes = settings.max_body_bytes;
+    rungs.max_depth = settings.max_depth;
     let ladder = Ladder::new(rungs).map_err(|error| BuildError::Allowed(error.to_string()))?;
     // Host, Origin and size are our ladder's affair; rmcp behind it is not asked again.
     let mut config = StreamableHttpServerConfig::default()
@@ -354,7 +380,7 @@ fn door<H: ServerHandler>(
     let sessions = Arc::new(handler.sessions());
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
     let listening = Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping);
-    Ok(Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening))
+    Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening)
 }
 
 /// A server that can serve.
@@ -365,6 +391,8 @@ pub struct Server<H = NoHandler> {
     door: Arc<Door<H>>,
     stopping: CancellationToken,
     shutdown: Duration,
+    connections: ConnectionLimits,
+    tls: Option<Tls>,
 }
 
 impl<H: ServerHandler> Server<H> {
@@ -443,15 +471,15 @@ impl<H: ServerHandler> Server<H> {
 
     async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let stopped = self.stopping.clone();
-        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(stopped.clone().cancelled_owned());
-        let mut serving = std::pin::pin!(async move { serving.await });
+        let serving = listener::serve(listener, self.router(), self.connections, self.tls.clone(), stopped.clone());
+        let mut serving = std::pin::pin!(serving);
         tokio::select! {
-            served = &mut serving => return served,
+            () = &mut serving => unreachable!("it is not told to stop yet"),
             () = stop => {}
         }
         // Runs are drained while requests are still answered: clients can poll their tasks to the end.
         tokio::select! {
-            served = &mut serving => served?,
+            () = &mut serving => unreachable!("it is not told to stop yet"),
             () = self.engine.shut_down(self.shutdown) => {}
         }
         stopped.cancel();

@@ -6,6 +6,7 @@
 mod driver;
 pub(crate) mod followers;
 mod node;
+mod places;
 pub mod probe;
 mod runner;
 mod task_run;
@@ -31,6 +32,7 @@ use tokkuri_core::wire::Json;
 pub use node::NodeLoop;
 pub(crate) use task_run::TaskRun;
 
+use self::places::{Places, WAITING};
 use self::probe::Probe;
 use crate::store::Store;
 use crate::tool::{CallInfo, Tool, ToolSet};
@@ -51,6 +53,10 @@ pub struct TaskSettings {
     pub poll_interval_ms: u64,
     /// How many live tasks one owner may have; `None` for any number.
     pub max_per_principal: Option<u32>,
+    /// How many tasks run at once on this node; further ones wait, and owners take turns.
+    pub max_runs: usize,
+    /// How many bytes the arguments of a task may have, and the answers of one update.
+    pub max_argument_bytes: usize,
     /// How many bytes a result may have.
     pub max_result_bytes: usize,
     /// How many questions one task may ask.
@@ -67,6 +73,8 @@ impl Default for TaskSettings {
             keep_ms: 300_000,
             poll_interval_ms: 1_000,
             max_per_principal: Some(100),
+            max_runs: 1_000,
+            max_argument_bytes: 1 << 20,
             max_result_bytes: 4 << 20,
             max_questions: 64,
             lease_ms: 15_000,
@@ -81,6 +89,7 @@ pub struct Engine {
     node: NodeId,
     registry: Registry<Json>,
     followers: Arc<Followers<Json>>,
+    places: Arc<Places>,
     tools: ToolSet,
     settings: TaskSettings,
     /// Runs that are alive, blocking ones whose task has ended included.
@@ -114,6 +123,7 @@ impl Engine {
             node: NodeId(getrandom::u64()?),
             registry: Registry::new(SHARDS),
             followers: Arc::new(Followers::new(SHARDS)),
+            places: Places::new(settings.max_runs),
             tools,
             settings,
             alive: AtomicUsize::new(0),
@@ -151,6 +161,11 @@ impl Engine {
         self.alive.load(Ordering::Relaxed)
     }
 
+    /// How many tasks of this node wait for a place to run.
+    pub fn queued(&self) -> usize {
+        self.places.waiting()
+    }
+
     /// Counts a run as alive for as long as the guard is.
     pub(crate) fn alive_guard(self: &Arc<Self>) -> Alive {
         self.alive.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +198,10 @@ impl Engine {
                 let why = format!("the operating system gives no random bits: {error}").into();
                 return Created::Unavailable(Unavailable { why, maybe_done: false });
             }
-            let draft = self.draft(TaskId::from_bytes(bits), &new);
+            let id = TaskId::from_bytes(bits);
+            // The place is asked for first, so that the stored task says from its first moment on that it waits.
+            let place = self.places.reserve(id, &new.caller.owner);
+            let draft = self.draft(id, &new, place.waits);
             // 144 random bits are never drawn twice; a store that says so gets another draw all the same.
             match self.drive(Create::new(draft, self.settings.max_per_principal)).await {
                 Created::IdTaken => {}
@@ -192,7 +210,7 @@ impl Engine {
         }
     }
 
-    fn draft(&self, id: TaskId, new: &NewTask) -> Draft<Json> {
+    fn draft(&self, id: TaskId, new: &NewTask, waits: bool) -> Draft<Json> {
         let tool = &new.tool;
         Draft {
             id,
@@ -209,6 +227,7 @@ impl Engine {
             poll_interval_ms: tool.poll_interval_ms.unwrap_or(self.settings.poll_interval_ms),
             keep_ms: self.settings.keep_ms,
             max_questions: self.settings.max_questions,
+            status_message: waits.then(|| WAITING.into()),
         }
     }
 
@@ -262,8 +281,9 @@ impl Engine {
     }
 
     fn spawn_run(self: &Arc<Self>, task: Arc<Task<Json>>) {
+        let ticket = self.places.ticket((task.id, task.attempt), &task.origin.owner);
         let engine = Arc::clone(self);
-        self.tracker.spawn(async move { runner::run(engine, task).await });
+        self.tracker.spawn(async move { runner::run(engine, task, ticket).await });
     }
 }
 

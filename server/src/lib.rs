@@ -1,7 +1,7 @@
 //! MCP tools as tasks that survive, over the model-checked machines of [`tokkuri_core`].
 //!
 //! The crate map: [`app`] puts a server together, [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
-//! [`auth`] says who is calling, [`config`] what an operator can set, [`client`] speaks to such servers, [`cli`] is the command.
+//! [`listener`] accepts connections, [`auth`] says who is calling, [`config`] what an operator can set, [`client`] speaks to such servers, [`cli`] is the command.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,10 @@ pub mod client;
 pub mod config;
 pub mod demo;
 pub mod engine;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod listener;
 mod mcp;
 pub mod store;
 pub mod tool;

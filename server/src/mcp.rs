@@ -4,6 +4,7 @@
 //! and [`handler`] is what rmcp drives for everything else.
 
 pub(crate) mod call;
+mod depth;
 pub(crate) mod door;
 mod envelope;
 pub(crate) mod fault;
@@ -12,6 +13,7 @@ mod headers;
 pub(crate) mod ladder;
 pub(crate) mod listen;
 mod origin;
+mod param_headers;
 pub(crate) mod refusal;
 pub(crate) mod request_state;
 pub(crate) mod sessions;

@@ -138,5 +138,6 @@ fn draft(writer: u64) -> Draft<Json> {
         poll_interval_ms: 1_000,
         keep_ms: 1_000,
         max_questions: 1,
+        status_message: None,
     }
 }

@@ -15,7 +15,7 @@ pub enum Command<P> {
     Progress {
         /// Who writes.
         by: Attempt,
-        /// The new status message.
+        /// The new status message; an empty one takes the old one away.
         message: Text,
     },
     /// The run asks the client something. A key that was used already changes nothing: its first answer counts, whatever is

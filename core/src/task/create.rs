@@ -41,6 +41,8 @@ pub struct Draft<P> {
     pub keep_ms: u64,
     /// How many questions it may ask.
     pub max_questions: u32,
+    /// What it says of itself before its run does: that it waits for a place, say.
+    pub status_message: Option<Text>,
 }
 
 impl<P: Payload> Draft<P> {
@@ -65,7 +67,7 @@ impl<P: Payload> Draft<P> {
             node: self.node,
             attempt: Attempt::FIRST,
             phase: Phase::Live(Live { arguments: self.arguments, questions: BTreeMap::new() }),
-            status_message: None,
+            status_message: self.status_message,
             updated: now,
             ttl_ms: self.ttl_ms.max(1),
             slot: None,

@@ -18,8 +18,8 @@ impl<P: Payload> Task<P> {
         effects: &mut Vec<Effect<P>>,
     ) -> Result<(), Rejected> {
         self.fence(by)?;
-        if message.is_some() {
-            self.status_message = message;
+        if let Some(message) = message {
+            self.status_message = Some(message).filter(|message| !message.is_empty());
         }
         // What the run used upstream has ended with it: nothing is left to release.
         self.slot = None;

@@ -17,8 +17,9 @@ impl<P: Payload> Task<P> {
         effects: &mut Vec<Effect<P>>,
     ) -> Result<(), Rejected> {
         self.fence(by)?;
-        if self.status_message.as_ref() != Some(&message) {
-            self.status_message = Some(message);
+        let message = Some(message).filter(|message| !message.is_empty());
+        if self.status_message != message {
+            self.status_message = message;
             self.changed(now, effects);
         }
         Ok(())
@@ -48,6 +49,18 @@ mod tests {
         let by = task.attempt;
         task.apply(T0, Command::Progress { by, message: "1/2".into() }, &mut Vec::new()).unwrap();
         assert_eq!(task.status_message.as_deref(), Some("1/2"));
+    }
+
+    #[test]
+    fn an_empty_message_takes_the_status_message_away() {
+        let mut task = task();
+        let by = task.attempt;
+        task.apply(T0, Command::Progress { by, message: "1/2".into() }, &mut Vec::new()).unwrap();
+        task.apply(T0, Command::Progress { by, message: "".into() }, &mut Vec::new()).unwrap();
+        assert_eq!(task.status_message, None);
+        let before = task.clone();
+        task.apply(T0, Command::Progress { by, message: "".into() }, &mut Vec::new()).unwrap();
+        assert_eq!(task, before);
     }
 
     #[test]

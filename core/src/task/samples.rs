@@ -55,6 +55,7 @@ pub(crate) fn draft(id: u8) -> Draft<Number> {
         poll_interval_ms: 10,
         keep_ms: KEEP_MS,
         max_questions: 3,
+        status_message: None,
     }
 }
 

@@ -125,6 +125,7 @@ mod tests {
             poll_interval_ms: 250,
             keep_ms: 10,
             max_questions: 4,
+            status_message: None,
         }
         .created(Millis(0))
     }

@@ -57,5 +57,6 @@ pub(crate) fn draft(number: u8, owner: &str, node: NodeId, restartable: bool) ->
         poll_interval_ms: 1_000,
         keep_ms: KEEP_MS,
         max_questions: MAX_QUESTIONS,
+        status_message: None,
     }
 }

@@ -12,8 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{BuildError, Settings, Tokkuri};
 use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
-use crate::config::{self, Config, Limit, Listener, LogFormat, StoreUrl};
+use crate::config::{self, Config, KeyPair, Limit, Listener, LogFormat, StoreUrl};
 use crate::engine::TaskSettings;
+use crate::listener::{ConnectionLimits, Tls};
 use crate::store::{MemoryStore, SqliteStore, Store};
 
 pub(crate) async fn run(config: Config, args: &ServeArgs) -> anyhow::Result<Exit> {
@@ -42,11 +43,16 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
             tracing::warn!("{name}.listen: this build has no such listener; it stays off");
         }
     }
+    let app = match &config.tls {
+        Some(files) => app.tls(tls(files)?),
+        None => app,
+    };
     let (store, secret) = open_store(&config.tasks.store)?;
     let server = configured(app, config, secret).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
         BuildError::Tool(_)
         | BuildError::NoSchema(_)
+        | BuildError::Headers { .. }
         | BuildError::Secret(_)
         | BuildError::Allowed(_)
         | BuildError::Auth(_) => Stop::new(Exit::Usage, error.to_string()),
@@ -89,6 +95,8 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
                 Limit::AtMost(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
                 Limit::Unlimited => None,
             },
+            max_runs: tasks.max_runs,
+            max_argument_bytes: tasks.max_argument_bytes,
             max_result_bytes: tasks.max_result_bytes,
             max_questions: u32::try_from(tasks.max_questions).unwrap_or(u32::MAX),
             lease_ms: tasks.lease_ms,
@@ -96,7 +104,16 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
         allowed_hosts: server.allowed_hosts.clone(),
         allowed_origins: server.allowed_origins.clone(),
         max_body_bytes: server.max_body_bytes,
+        max_depth: server.max_depth,
         request_timeout: Duration::from_millis(server.request_timeout_ms),
+        connections: ConnectionLimits {
+            max_connections: server.max_connections,
+            max_header_bytes: server.max_header_bytes,
+            max_headers: server.max_headers,
+            max_concurrent_requests: u32::try_from(server.max_concurrent_requests).unwrap_or(u32::MAX),
+            header_timeout: Duration::from_millis(server.header_timeout_ms),
+            idle_timeout: Duration::from_millis(server.idle_timeout_ms),
+        },
         shutdown: Duration::from_millis(server.shutdown_ms),
         // A secret of any length becomes a key of the length that the signature wants.
         state_secret: match &server.state_secret {
@@ -131,6 +148,14 @@ fn open_store(url: &StoreUrl) -> Result<Opened, Stop> {
         }
         StoreUrl::Postgres(_) => Err(Stop::new(Exit::Usage, "tasks.store: postgres is not in this build; use memory")),
     }
+}
+
+/// Reads certificate and key, or says which file is wrong.
+fn tls(files: &KeyPair) -> Result<Tls, Stop> {
+    Tls::from_pem_files(&files.cert, &files.key).map_err(|error| {
+        let setting = if error.is_the_keys(&files.key) { "tls.key" } else { "tls.cert" };
+        Stop::new(Exit::Usage, format!("{setting}: {error}"))
+    })
 }
 
 /// Listens, or says whose setting to change.

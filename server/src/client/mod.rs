@@ -77,9 +77,11 @@ impl Client {
     pub fn new(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
         let bad = |reason: String| ClientError::BadUrl { url: url.to_owned(), reason };
         let url = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
-        if url.scheme() != "http" {
-            return Err(bad(format!("this client speaks plain http, not {}", url.scheme())));
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad(format!("this client speaks http and https, not {}", url.scheme())));
         }
+        // The roots are the system's, or those that SSL_CERT_FILE and SSL_CERT_DIR name.
+        crate::listener::use_ring();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // A token goes to the endpoint that was named and nowhere else.

@@ -190,7 +190,7 @@ async fn every_failure_says_what_it_is_and_what_to_do() {
 
 #[test]
 fn an_address_that_is_none_is_refused_before_anything_is_sent() {
-    for url in ["127.0.0.1:8080", "https://h/mcp", "mcp", "http://"] {
+    for url in ["127.0.0.1:8080", "ftp://h/mcp", "mcp", "http://"] {
         let line = Client::new(url, None).unwrap_err().to_string();
         assert!(line.contains("give --url http://HOST:PORT/mcp"), "{url}: {line}");
     }

@@ -13,9 +13,6 @@ pub fn unavailable(config: &Config) -> Vec<String> {
     if matches!(config.tasks.store, StoreUrl::Postgres(_)) {
         say("tasks.store", "the Postgres store is not in this build; use sqlite:PATH or memory");
     }
-    if config.tls.is_some() {
-        say("[tls]", "HTTPS is not in this build; let a proxy end TLS, or leave it out");
-    }
     if !config.tools.is_empty() {
         say("[[tool]]", "command tools are not in this build; leave them out");
     }
@@ -38,7 +35,6 @@ mod tests {
     fn each_setting_that_this_build_cannot_keep_is_named() {
         for (text, setting) in [
             ("tasks.store = 'postgres://h/d'", "tasks.store"),
-            ("tls = { cert = 'c', key = 'k' }", "[tls]"),
             ("tool = [{ name = 't', command = ['true'] }]", "[[tool]]"),
             ("upstream = [{ name = 'u', url = 'http://h/mcp' }]", "[[upstream]]"),
         ] {

@@ -26,6 +26,20 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// Largest request body, in bytes. Default 4 MiB.
     pub max_body_bytes: usize,
+    /// How deeply objects and arrays of a request may be nested. Default 64.
+    pub max_depth: usize,
+    /// Connections at once; a further one is told 503. Default 4096.
+    pub max_connections: usize,
+    /// Largest head of a request, in bytes. Default 32 KiB.
+    pub max_header_bytes: usize,
+    /// Headers of one request. Default 100.
+    pub max_headers: usize,
+    /// Requests at once on one HTTP/2 connection. Default 100.
+    pub max_concurrent_requests: usize,
+    /// How long the head of a request and the TLS handshake may take, in ms. Default 10 000.
+    pub header_timeout_ms: u64,
+    /// How long a connection may be idle, and a client may not read its answer, in ms. Default 60 000.
+    pub idle_timeout_ms: u64,
     /// How long a request may take to arrive and, if no tool runs in it, to be answered, in ms. Default 30 000.
     pub request_timeout_ms: u64,
     /// How long a shutdown waits for running tasks, in ms. Default 10 000.
@@ -50,6 +64,13 @@ impl Default for ServerConfig {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(String::from).into(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 << 20,
+            max_depth: 64,
+            max_connections: 4096,
+            max_header_bytes: 32 << 10,
+            max_headers: 100,
+            max_concurrent_requests: 100,
+            header_timeout_ms: 10_000,
+            idle_timeout_ms: 60_000,
             request_timeout_ms: 30_000,
             shutdown_ms: 10_000,
             state_secret: None,
@@ -120,8 +141,11 @@ pub struct TasksConfig {
     pub poll_interval_ms: u64,
     /// Live tasks of one owner. Default 100; `"unlimited"` for no limit.
     pub max_per_principal: Limit,
-    /// Tasks that run at once on this node. Default 1000.
+    /// Tasks that run at once on this node; further ones wait, and their owners take turns. Default 1000.
     pub max_runs: usize,
+    /// Largest arguments of a call that becomes a task, and largest answers of one `tasks/update`, in bytes: the store keeps
+    /// them until the task ends. Default 1 MiB.
+    pub max_argument_bytes: usize,
     /// Largest result of a tool, in bytes. Default 4 MiB.
     pub max_result_bytes: usize,
     /// Questions that one task may ask in its life. Default 64.
@@ -140,6 +164,7 @@ impl Default for TasksConfig {
             poll_interval_ms: 1000,
             max_per_principal: Limit::AtMost(100),
             max_runs: 1000,
+            max_argument_bytes: 1 << 20,
             max_result_bytes: 4 << 20,
             max_questions: 64,
             lease_ms: 15_000,

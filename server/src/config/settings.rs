@@ -63,6 +63,20 @@ pub(super) const SECTIONS: &[Section] = &[
                 v.list(origins, is_origin).map(|x| d.config.server.allowed_origins = x)
             }),
             open("max_body_bytes", |d, v| v.size(1024..=GIB, BYTES).map(|x| d.config.server.max_body_bytes = x)),
+            // Whoever reads a body after us gives up at 127.
+            open("max_depth", |d, v| v.size(8..=120, "levels").map(|x| d.config.server.max_depth = x)),
+            open("max_connections", |d, v| {
+                v.size(1..=1_000_000, "connections").map(|x| d.config.server.max_connections = x)
+            }),
+            open("max_header_bytes", |d, v| {
+                v.size(8192..=1 << 20, BYTES).map(|x| d.config.server.max_header_bytes = x)
+            }),
+            open("max_headers", |d, v| v.size(16..=10_000, "headers").map(|x| d.config.server.max_headers = x)),
+            open("max_concurrent_requests", |d, v| {
+                v.size(1..=10_000, "requests").map(|x| d.config.server.max_concurrent_requests = x)
+            }),
+            open("header_timeout_ms", |d, v| v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.header_timeout_ms = x)),
+            open("idle_timeout_ms", |d, v| v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.idle_timeout_ms = x)),
             open("request_timeout_ms", |d, v| {
                 v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.request_timeout_ms = x)
             }),
@@ -138,6 +152,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Ok(())
             }),
             open("max_runs", |d, v| v.size(1..=1_000_000, "runs").map(|x| d.config.tasks.max_runs = x)),
+            open("max_argument_bytes", |d, v| v.size(1..=GIB, BYTES).map(|x| d.config.tasks.max_argument_bytes = x)),
             open("max_result_bytes", |d, v| v.size(1..=GIB, BYTES).map(|x| d.config.tasks.max_result_bytes = x)),
             open("max_questions", |d, v| v.size(1..=100_000, "questions").map(|x| d.config.tasks.max_questions = x)),
             open("lease_ms", |d, v| v.integer(100..=HOUR_MS, MS).map(|x| d.config.tasks.lease_ms = x)),

@@ -23,6 +23,13 @@ instructions = "Ask for export_files."
 allowed_hosts = ["mcp.example.com", "localhost:9000"]
 allowed_origins = ["https://app.example.com"]
 max_body_bytes = 1_048_576
+max_depth = 8
+max_connections = 5
+max_header_bytes = 8192
+max_headers = 16
+max_concurrent_requests = 6
+header_timeout_ms = 7
+idle_timeout_ms = 8
 request_timeout_ms = 1000
 shutdown_ms = 0
 state_secret = "0123456789abcdef"
@@ -50,6 +57,7 @@ keep_ms = 0
 poll_interval_ms = 50
 max_per_principal = "unlimited"
 max_runs = 2
+max_argument_bytes = 9
 max_result_bytes = 3
 max_questions = 4
 lease_ms = 1000
@@ -96,7 +104,9 @@ fn every_setting_of_the_contract_reaches_its_field() {
     assert_eq!(server.instructions.as_deref(), Some("Ask for export_files."));
     assert_eq!(server.allowed_hosts, ["mcp.example.com", "localhost:9000"]);
     assert_eq!(server.allowed_origins, ["https://app.example.com"]);
-    assert_eq!((server.max_body_bytes, server.request_timeout_ms), (1 << 20, 1000));
+    assert_eq!((server.max_body_bytes, server.max_depth, server.request_timeout_ms), (1 << 20, 8, 1000));
+    assert_eq!((server.max_connections, server.max_header_bytes, server.max_headers), (5, 8192, 16));
+    assert_eq!((server.max_concurrent_requests, server.header_timeout_ms, server.idle_timeout_ms), (6, 7, 8));
     assert_eq!((server.shutdown_ms, server.state_ttl_ms), (0, 60_000));
     assert_eq!((server.max_streams_per_principal, server.stream_keep_alive_ms), (5, 100));
     assert_eq!(server.state_secret, Some(Secret::new("0123456789abcdef")));
@@ -124,6 +134,7 @@ fn every_setting_of_the_contract_reaches_its_field() {
             poll_interval_ms: 50,
             max_per_principal: Limit::Unlimited,
             max_runs: 2,
+            max_argument_bytes: 9,
             max_result_bytes: 3,
             max_questions: 4,
             lease_ms: 1000,

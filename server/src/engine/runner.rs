@@ -12,6 +12,7 @@ use tokkuri_core::run::{ProgressDue, Stop};
 use tokkuri_core::task::{Command, Fault, Task};
 use tokkuri_core::wire::Json;
 
+use crate::engine::places::{Ticket, WAITING};
 use crate::engine::probe::Point;
 use crate::engine::{Engine, TaskRun};
 use crate::tool::{CallInfo, Mode, RunContext, Tool, ToolError, ToolResult, outcome};
@@ -19,13 +20,17 @@ use crate::tool::{CallInfo, Mode, RunContext, Tool, ToolError, ToolResult, outco
 /// What a client learns of a panic. What the panic said stays in the log.
 const PANICKED: &str = "The tool stopped unexpectedly.";
 
-/// Runs a task that is stored and registered to its end.
-pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>) {
+/// Runs a task that is stored and registered to its end, once it has a place.
+pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: Ticket) {
     let handle = TaskRun { engine: Arc::clone(&engine), id: task.id, attempt: task.attempt };
-    let ended = match engine.tools.find(&task.origin.tool).cloned() {
-        Some(tool) => attend(&handle, &tool, &task).await,
+    let waited = wait_for_turn(&handle, &task, &mut ticket).await;
+    let ended = match (waited, engine.tools.find(&task.origin.tool).cloned()) {
+        (Err(stop), _) => Ended::Stopped(stop),
+        (Ok(()), Some(tool)) => attend(&handle, &tool, &task).await,
         // It was created by a process that had the tool.
-        None => Ended::Of(Err(Fault::internal(format!("This server has no tool {:?} any more.", task.origin.tool)))),
+        (Ok(()), None) => {
+            Ended::Of(Err(Fault::internal(format!("This server has no tool {:?} any more.", task.origin.tool))))
+        }
     };
     if let Some(command) = end_command(&handle, &task, ended) {
         engine.at(Point::BeforeEndWrite, task.id).await;
@@ -34,6 +39,30 @@ pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>) {
         Box::pin(engine.drive(Write::end(task.id, command))).await;
     }
     engine.registry.release(task.id, task.attempt);
+    drop(ticket);
+}
+
+/// Over once the run has a place, or will never need one.
+async fn wait_for_turn(handle: &TaskRun, task: &Task<Json>, ticket: &mut Ticket) -> Result<(), Stop> {
+    if !ticket.waits() {
+        return Ok(());
+    }
+    let TaskRun { engine, id, attempt } = handle;
+    let say = |message: &str| {
+        let command = Command::Progress { by: *attempt, message: message.into() };
+        engine.drive(Write::report(*id, command))
+    };
+    // A new task was stored with these words; one that was taken over was not.
+    if task.status_message.as_deref() != Some(WAITING) {
+        say(WAITING).await;
+    }
+    let stopped = std::pin::pin!(handle.stopped());
+    // The stop is looked at first: a task that was cancelled while it waited never starts.
+    if let Either::Left((stop, _)) = select(stopped, std::pin::pin!(ticket.turn())).await {
+        return Err(stop);
+    }
+    say("").await;
+    Ok(())
 }
 
 /// How a run came to its end.

@@ -115,6 +115,7 @@ impl Calls {
     /// The call is to be a task: its arguments are checked, its owner's room, then `prepare` runs, and only then is it created.
     async fn create(self: &Arc<Self>, call: &Call) -> Result<Admitted, Reply> {
         check_arguments(call)?;
+        self.fits(&call.arguments)?;
         let full = |limit: u32| match at_the_limit(call.tool.mode) {
             AtTheLimit::Inline => Ok(Admitted::Inline),
             AtTheLimit::Refused => Err(Reply::Fault(fault::at_the_limit(limit))),
@@ -130,9 +131,11 @@ impl Calls {
         let inline =
             Arc::new(Inline { cancelled: CancellationToken::new(), progress: None, asks: Asks::Replay(round) });
         let prepared = self.prepare(call, &inline).await?;
+        let arguments = prepared.unwrap_or_else(|| call.arguments.clone());
+        self.fits(&arguments)?;
         let new = NewTask {
             tool: Arc::clone(&call.tool),
-            arguments: prepared.unwrap_or_else(|| call.arguments.clone()),
+            arguments,
             caller: call.caller.clone(),
             capabilities: call.declared.asks,
             info: call.info.clone(),
@@ -142,6 +145,15 @@ impl Calls {
             Created::AtTheLimit { limit } => full(limit),
             Created::Unavailable(unavailable) => Err(Reply::Fault(fault::unavailable(&unavailable))),
             Created::IdTaken => Err(Reply::Fault(Fault::internal("The server could not name the task."))),
+        }
+    }
+
+    /// Whether a task may keep these arguments.
+    fn fits(&self, arguments: &Json) -> Result<(), Reply> {
+        let (bytes, limit) = (arguments.as_str().len(), self.engine.settings().max_argument_bytes);
+        match bytes <= limit {
+            true => Ok(()),
+            false => Err(Reply::Fault(fault::too_many_bytes("arguments", bytes, limit))),
         }
     }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use rmcp::ServerHandler;
@@ -24,15 +25,17 @@ use tokkuri_core::admission::{Era, TaskMode};
 use tokkuri_core::id::Key;
 use tokkuri_core::wire::{CreateTaskResult, Json};
 
+use crate::app::BuildError;
 use crate::auth::{self, Challenges, Guard};
 use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
-use crate::mcp::envelope::{Message, Params};
+use crate::mcp::envelope::{Message, Params, RawId};
 use crate::mcp::handler::{Handler, InTheRequest};
 use crate::mcp::headers::Named;
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
 use crate::mcp::listen::{self, Listening, Opening, Others, Permit, Permitted};
 use crate::mcp::origin::Cors;
-use crate::mcp::refusal::{self, Answer, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
+use crate::mcp::param_headers::{BadAnnotation, ParamHeaders};
+use crate::mcp::refusal::{self, Answer, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
 use crate::mcp::sessions::{self, OwnedSessions};
 use crate::mcp::until::Until;
 use crate::mcp::{fault, headers, tasks};
@@ -50,6 +53,8 @@ pub(crate) struct Door<H> {
     /// How long a client may take to send a body.
     read_timeout: Duration,
     listening: Listening,
+    /// Our tools with arguments that clients repeat in headers.
+    mirrored: BTreeMap<String, ParamHeaders>,
 }
 
 impl<H> std::fmt::Debug for Door<H> {
@@ -86,9 +91,17 @@ impl<H: ServerHandler> Door<H> {
         guard: Option<Arc<Guard>>,
         read_timeout: Duration,
         listening: Listening,
-    ) -> Self {
+    ) -> Result<Self, BuildError> {
         let challenges = guard.as_ref().map(|guard| guard.challenges().clone()).unwrap_or_default();
-        Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout, listening }
+        let mut mirrored = BTreeMap::new();
+        for tool in handler.shared.calls.engine.tools().iter() {
+            let bad = |bad: BadAnnotation| BuildError::Headers { tool: tool.name.to_string(), reason: bad.to_string() };
+            let headers = ParamHeaders::of(&serde_json::Value::Object((*tool.input_schema).clone())).map_err(bad)?;
+            if !headers.is_empty() {
+                mirrored.insert(tool.name.to_string(), headers);
+            }
+        }
+        Ok(Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout, listening, mirrored })
     }
 
     /// What the endpoint is guarded by.
@@ -149,13 +162,23 @@ impl<H: ServerHandler> Door<H> {
                 return Ok(answer.map(Body::new));
             }
             Passed::Earlier(message) => {
-                return Ok(match self.lacks_scope(&self.caller(&parts), self.scopes_of(&message)) {
-                    Some(answer) => answer.map(Body::new),
-                    None => self.pass_on_earlier(parts, Full::new(body.clone())).await,
-                });
+                if let Some(answer) = self.lacks_scope(&self.caller(&parts), self.scopes_of(&message)) {
+                    return Ok(answer.map(Body::new));
+                }
+                let id = match message {
+                    Message::Request(id, _) => Some(id),
+                    Message::Notification(_) | Message::Response => None,
+                };
+                let response = self.pass_on_earlier(parts, Full::new(body.clone())).await;
+                return if is_unread(&response) { Err(unreadable(id)) } else { Ok(response) };
             }
         };
-        match self.short_path(&parts, &call).await {
+        let way = self.short_path(&parts, &call).await;
+        let mut parts = parts;
+        if matches!(way, Way::Inline) {
+            parts.extensions.insert(InTheRequest);
+        }
+        match way {
             Way::Short(answer) => Ok(answer.map(Body::new)),
             Way::Created(response) | Way::Stream(response) => Ok(*response),
             Way::Refused(refusal) => Err(*refusal),
@@ -170,11 +193,12 @@ impl<H: ServerHandler> Door<H> {
                     }
                 }))
             }
-            Way::Long => Ok(self.pass_on(parts, Full::new(body.clone())).await),
-            Way::Inline => {
-                let mut parts = parts;
-                parts.extensions.insert(InTheRequest);
-                Ok(self.pass_on(parts, Full::new(body.clone())).await)
+            way @ (Way::Long | Way::Inline) => {
+                if matches!(way, Way::Inline) {
+                    parts.extensions.insert(InTheRequest);
+                }
+                let response = self.pass_on(parts, Full::new(body.clone())).await;
+                if is_unread(&response) { Err(unreadable(Some(call.id))) } else { Ok(response) }
             }
         }
     }
@@ -302,7 +326,15 @@ impl<H: ServerHandler> Door<H> {
             return Way::Short(answer);
         }
         let Some(tool) = tool else { return Way::Long };
-        if !takes_short_path(tool, calls.engine.settings().enabled, call.meta.declared.tasks) {
+        let declares = call.meta.declared.tasks;
+        // What lacks the capability is told so first.
+        if (declares || tool.mode() != TaskMode::Required)
+            && let Some(headers) = self.mirrored.get(tool.name())
+            && let Err(refusal) = check_headers(headers, parts, arguments)
+        {
+            return Way::Short(refusal.of(Some(call.id)).into_answer());
+        }
+        if !takes_short_path(tool, calls.engine.settings().enabled, declares) {
             return Way::Long;
         }
         let traceparent = call.meta.traceparent.as_deref().map(Into::into);
@@ -357,10 +389,13 @@ impl<H: ServerHandler> Door<H> {
         B: http_body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        // Our ladder is lenient where rmcp is not, and has looked at Accept itself.
+        // Our ladder is lenient where rmcp is not, and has looked at these itself.
         headers::accept_both(&mut parts.headers);
-        // The body may be another than the one that was sent.
-        parts.headers.remove(http::header::CONTENT_LENGTH);
+        if parts.method == Method::POST {
+            parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            // The body may be another than the one that was sent.
+            parts.headers.remove(http::header::CONTENT_LENGTH);
+        }
         self.rmcp.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 }
@@ -393,15 +428,42 @@ struct InputRequired<'a> {
     request_state: &'a str,
 }
 
-/// Calls that become a task or are refused for not being able to. A tool that mirrors arguments in headers goes through rmcp,
-/// which checks those.
+/// Whether rmcp could not read the body, which our ladder found to be JSON: it has no other use for this status.
+fn is_unread(response: &Response<Body>) -> bool {
+    response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+}
+
+/// JSON that has no place in the types of the long way: numbers beyond 64 bits, lone surrogates.
+fn unreadable(id: Option<RawId<'_>>) -> Refusal {
+    match id {
+        Some(id) if !id.is_common() => Refusal::bad_request(
+            INVALID_REQUEST,
+            "id must be a string of Unicode text or an integer of 64 bits for this method",
+        ),
+        Some(_) => Refusal::new(
+            StatusCode::OK,
+            INVALID_PARAMS,
+            "params hold what this method cannot read: a lone surrogate, a number out of range, or a member of another type",
+        ),
+        None => Refusal::bad_request(INVALID_REQUEST, "the message holds what cannot be read"),
+    }
+    .of(id)
+}
+
+fn check_headers(headers: &ParamHeaders, parts: &Parts, arguments: &str) -> Result<(), Refusal> {
+    let arguments = serde_json::from_str(arguments)
+        .map_err(|error| Refusal::new(StatusCode::OK, INVALID_PARAMS, format!("arguments cannot be read: {error}")))?;
+    headers.check(&parts.headers, Some(&arguments))
+}
+
+/// Calls that become a task or are refused for not being able to.
 fn takes_short_path(tool: &Tool, tasks_enabled: bool, declares_tasks: bool) -> bool {
     let may_be_task = match tool.mode() {
         TaskMode::None => false,
         TaskMode::Optional => declares_tasks,
         TaskMode::Required => true,
     };
-    tasks_enabled && may_be_task && !tool.mirrors_arguments
+    tasks_enabled && may_be_task
 }
 
 /// The body of a create reply: dropped before its bytes were taken, it cancels the task that nobody will hear of.

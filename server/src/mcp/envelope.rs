@@ -30,6 +30,14 @@ impl<'a> RawId<'a> {
         (text.starts_with('"') || digits.bytes().all(|c| c.is_ascii_digit())).then_some(Self(text))
     }
 
+    /// Whether it is one that any JSON-RPC library can hold: Unicode text, or an integer of 64 bits.
+    pub(crate) fn is_common(self) -> bool {
+        match self.0.starts_with('"') {
+            true => serde_json::from_str::<Cow<'_, str>>(self.0).is_ok(),
+            false => self.0.parse::<i64>().is_ok(),
+        }
+    }
+
     /// Its JSON text.
     pub(crate) fn as_str(self) -> &'a str {
         self.0

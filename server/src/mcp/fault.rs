@@ -83,6 +83,11 @@ pub(crate) fn too_many_streams(limit: usize) -> Fault<Json> {
     Fault { code: INVALID_REQUEST, message: message.into(), data: None }
 }
 
+/// More bytes than the store keeps for a client.
+pub(crate) fn too_many_bytes(what: &str, bytes: usize, limit: usize) -> Fault<Json> {
+    invalid_params(format!("The {what} have {bytes} bytes, and at most {limit} are kept (tasks.max_argument_bytes)."))
+}
+
 /// The store cannot do it now.
 pub(crate) fn unavailable(unavailable: &Unavailable) -> Fault<Json> {
     tracing::error!(why = %unavailable.why, "the store is not available");

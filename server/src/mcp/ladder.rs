@@ -15,6 +15,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokkuri_core::wire::Json;
 
+use crate::mcp::depth::is_deeper;
 use crate::mcp::envelope::{Body, Message, Meta, Params, RawId};
 use crate::mcp::headers::{Accepts, METHOD, NAME, Named, PROTOCOL_VERSION, SESSION_ID, Single, is_json};
 use crate::mcp::origin::{BadEntry, Cors, Gate};
@@ -36,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) allowed_origins: Vec<String>,
     /// Largest body that is read.
     pub(crate) max_body_bytes: usize,
+    /// How deeply the objects and arrays of a body may be nested.
+    pub(crate) max_depth: usize,
     /// Versions as `server/discover` lists them, newest first. Those before the modern era that rmcp speaks are served without being
     /// listed.
     pub(crate) supported: Vec<String>,
@@ -51,6 +54,7 @@ impl Settings {
             allowed_hosts: owned(&["localhost", "127.0.0.1", "::1"]),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 * 1024 * 1024,
+            max_depth: 64,
             supported: owned(&["2026-07-28", "2025-11-25", "2025-06-18"]),
             known,
         }
@@ -61,6 +65,7 @@ impl Settings {
 pub(crate) struct Ladder {
     gate: Gate,
     max_body_bytes: usize,
+    max_depth: usize,
     supported: Vec<String>,
     known: Known,
 }
@@ -109,8 +114,8 @@ impl Ladder {
     /// # Errors
     /// If a host or an origin is none.
     pub(crate) fn new(settings: Settings) -> Result<Self, BadEntry> {
-        let Settings { allowed_hosts, allowed_origins, max_body_bytes, supported, known } = settings;
-        Ok(Self { gate: Gate::new(&allowed_hosts, &allowed_origins)?, max_body_bytes, supported, known })
+        let Settings { allowed_hosts, allowed_origins, max_body_bytes, max_depth, supported, known } = settings;
+        Ok(Self { gate: Gate::new(&allowed_hosts, &allowed_origins)?, max_body_bytes, max_depth, supported, known })
     }
 
     /// Largest body that is read.
@@ -173,6 +178,14 @@ impl Ladder {
             return Err(Refusal::too_large(self.max_body_bytes));
         }
         let message = Message::read(body)?;
+        if is_deeper(body, self.max_depth) {
+            let id = match &message {
+                Message::Request(id, _) => Some(*id),
+                Message::Notification(_) | Message::Response => None,
+            };
+            let message = format!("the body is nested more than {} levels deep (server.max_depth)", self.max_depth);
+            return Err(Refusal::bad_request(INVALID_REQUEST, message).of(id));
+        }
         let version = Single::of(headers, &PROTOCOL_VERSION);
         match &message {
             Message::Request(id, body) => match self.request(headers, version, *id, body) {

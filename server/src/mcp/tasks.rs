@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use tokkuri_core::access::Caller;
-use tokkuri_core::id::TaskId;
+use tokkuri_core::id::{Key, TaskId};
 use tokkuri_core::procedure::{Answered, Written};
 use tokkuri_core::task::Fault;
 use tokkuri_core::wire::{ACK, CancelParams, DetailedTask, GetParams, Json, UpdateParams};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::auth::Challenges;
@@ -37,7 +38,17 @@ pub(super) async fn update(engine: &Arc<Engine>, challenges: &Challenges, call: 
         Ok(read) => read,
         Err(fault) => return refuse(call, &fault),
     };
+    if let Err(fault) = fit(engine, &answers) {
+        return refuse(call, &fault);
+    }
     acknowledge(challenges, call, engine.update(id, caller, answers).await)
+}
+
+/// Whether the answers of one update are no more than a task may keep of them.
+pub(crate) fn fit(engine: &Engine, answers: &BTreeMap<Key, Json>) -> Result<(), Fault<Json>> {
+    let bytes = answers.values().map(|answer| answer.as_str().len()).sum();
+    let limit = engine.settings().max_argument_bytes;
+    if bytes <= limit { Ok(()) } else { Err(fault::too_many_bytes("answers", bytes, limit)) }
 }
 
 /// `tasks/cancel`.

@@ -32,8 +32,6 @@ pub struct Tool {
     pub(crate) restartable: bool,
     /// Whether it is a tool of the user's handler, which runs it in the request as well.
     pub(crate) wrapped: bool,
-    /// Whether arguments are mirrored in headers (`x-mcp-header`).
-    pub(crate) mirrors_arguments: bool,
     pub(crate) body: Arc<dyn Body>,
     pub(crate) prepare: Option<Arc<dyn Prepare>>,
     pub(crate) input: Option<Arc<Validator>>,
@@ -97,7 +95,6 @@ impl Tool {
             grace: Duration::ZERO,
             restartable: false,
             wrapped: false,
-            mirrors_arguments: false,
             body: Arc::new(body),
             prepare: None,
             input: None,
@@ -208,9 +205,6 @@ impl Tool {
 
     /// Compiles its schemas.
     pub(crate) fn compiled(mut self) -> Result<Self, BadSchema> {
-        let properties = self.input_schema.get("properties").and_then(Value::as_object);
-        self.mirrors_arguments =
-            properties.is_some_and(|all| all.values().any(|property| property.get("x-mcp-header").is_some()));
         self.input = Some(Arc::new(Validator::new(&self.name, "input", &self.input_schema)?));
         if let Some(schema) = &self.output_schema {
             self.output = Some(Arc::new(Validator::new(&self.name, "output", schema)?));

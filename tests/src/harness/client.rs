@@ -64,6 +64,7 @@ impl Client {
     /// # Panics
     /// If there is no HTTP client to be had.
     pub fn new(url: String) -> Self {
+        tokkuri_server::listener::use_ring();
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
         Self { http, url, capabilities: caps::all(), token: None, ids: Arc::new(AtomicI64::new(1)) }
     }

@@ -35,6 +35,7 @@ impl EarlierClient {
     /// # Panics
     /// If the server does not answer as the revision says.
     pub async fn connect_as(server: &Server, capabilities: Value, token: Option<String>) -> Self {
+        tokkuri_server::listener::use_ring();
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
         let ids = AtomicI64::new(1);
         let mut client = Self { http, url: server.url(), session: None, token, ids, initialized: Value::Null };

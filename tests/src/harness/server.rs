@@ -224,6 +224,11 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse().expect("a number of kB")
     }
 
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, by pid.
     ///
     /// # Panics

@@ -26,11 +26,33 @@ pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
         slow("slow_required", bed).task(TaskMode::Required),
         block(bed).task(TaskMode::Optional),
         stubborn(bed).task(TaskMode::Optional),
+        mirrored().task(TaskMode::Optional),
         Tool::new("scoped", |_: super::Nothing, _| async move { Ok("ok") })
             .description("Needs the scope files:write")
             .scopes(["files:write"])
             .task(TaskMode::Optional),
     ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Mirrored {
+    #[serde(default)]
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+    #[serde(default)]
+    place: Place,
+}
+
+#[derive(Default, Deserialize, JsonSchema, serde::Serialize)]
+struct Place {
+    #[serde(default)]
+    #[schemars(extend("x-mcp-header" = "Shelf"))]
+    shelf: i64,
+}
+
+fn mirrored() -> Tool {
+    Tool::new("mirrored", |args: Mirrored, _| async move { Ok(format!("{} {}", args.region, args.place.shelf)) })
+        .description("Has arguments that clients repeat in headers")
 }
 
 fn slow(name: &'static str, bed: &Bed) -> Tool {

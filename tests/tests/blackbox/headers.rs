@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokkuri_tests::harness::client::sentinel;
-use tokkuri_tests::harness::{Client, Prepared};
+use tokkuri_tests::harness::{Client, Prepared, caps};
 
 use super::{NEVER, bed};
 
@@ -123,4 +123,36 @@ async fn two_requests_may_share_an_id_at_once() {
     let ended = client.wait_end(&c.task_id()).await;
     assert_eq!(ended.task_text(), "done");
     assert_ne!(ended.message["id"], Value::from(41));
+}
+
+#[tokio::test]
+async fn arguments_that_are_repeated_in_headers_have_to_agree() {
+    let server = bed().start();
+    let client = server.client();
+    let arguments = json!({"region": "eu", "place": {"shelf": 42}});
+    let call = |client: &Client| {
+        client.tool("mirrored", arguments.clone()).header("mcp-param-region", "eu").header("mcp-param-shelf", "42.0")
+    };
+    // As a task, and in the request.
+    for client in [client.clone(), client.declaring(caps::without_tasks())] {
+        let reply = call(&client).send().await;
+        assert!(reply.message.get("result").is_some(), "{}", reply.body);
+        let wrong = [
+            call(&client).without_header("mcp-param-region"),
+            call(&client).without_header("mcp-param-shelf"),
+            call(&client).header("mcp-param-shelf", "43"),
+            call(&client).header("mcp-param-region", "us"),
+            call(&client).header("mcp-param-region", "=?base64?ZXU?="),
+            call(&client).second_header("mcp-param-region", "eu"),
+        ];
+        for request in wrong {
+            let reply = request.id(9).send().await;
+            reply.refused(400, -32020);
+            assert_eq!(reply.message["id"], 9);
+        }
+        let reply = call(&client).header("mcp-param-region", "=?base64?ZXU=?=").send().await;
+        assert!(reply.message.get("result").is_some(), "{}", reply.body);
+        let bare = client.tool("mirrored", json!({}));
+        assert!(bare.send().await.message.get("result").is_some());
+    }
 }

@@ -23,7 +23,7 @@ use tokkuri_core::wire::{self, Json};
 use super::{Handler, declared, era};
 use crate::auth;
 use crate::mcp::call::{Admitted, Call, Door, Progress, Reply, Told};
-use crate::mcp::fault;
+use crate::mcp::{fault, tasks};
 use crate::tool::{AskError, Session, Tool};
 
 /// A tool as rmcp lists it.
@@ -174,6 +174,7 @@ pub(super) async fn update<H: ServerHandler>(
 ) -> Result<(), ErrorData> {
     let Ok(id) = request.task_id.parse::<TaskId>() else { return Err(error(&fault::no_such_task())) };
     let answers = request.input_responses.iter().map(answer).collect();
+    tasks::fit(&handler.shared.calls.engine, &answers).map_err(|fault| error(&fault))?;
     acknowledged(handler.shared.calls.engine.update(id, caller(handler, context), answers).await)
 }
 

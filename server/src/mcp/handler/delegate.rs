@@ -45,7 +45,11 @@ impl<H: ServerHandler> ServerHandler for Handler<H> {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.shared.listed.get(name).cloned().or_else(|| self.inner.get_tool(name))
+        // What this is read for, the Mcp-Param-* headers, the door has checked where the tool is ours.
+        match self.shared.calls.engine.tools().find(name) {
+            Some(_) => None,
+            None => self.inner.get_tool(name),
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

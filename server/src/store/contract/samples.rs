@@ -66,6 +66,7 @@ pub(super) fn draft(n: u64) -> Draft<Json> {
         poll_interval_ms: 1_000,
         keep_ms: 0,
         max_questions: 8,
+        status_message: None,
     }
 }
 

@@ -66,6 +66,7 @@ fn draft(n: u32) -> Draft<Json> {
         poll_interval_ms: 1_000,
         keep_ms: 30_000,
         max_questions: 4,
+        status_message: None,
     }
 }
 
