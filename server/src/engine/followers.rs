@@ -127,6 +127,7 @@ mod tests {
             tool: "t".into(),
             scopes: scopes.iter().map(|scope| Text::from(*scope)).collect(),
             granted: Vec::new(),
+            status_message: None,
             capabilities: Capabilities::default(),
             traceparent: None,
             restartable: false,

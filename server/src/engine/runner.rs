@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_run_that_waits_is_small() {
-        fn size<F: Future>(_: impl FnOnce(Arc<Engine>, Arc<Task<Json>>) -> F) -> usize {
+        fn size<F: Future>(_: impl FnOnce(Arc<Engine>, Arc<Task<Json>>, Ticket) -> F) -> usize {
             size_of::<F>()
         }
         assert!(size(run) <= 640, "a run takes {} bytes beside its tool's own", size(run));

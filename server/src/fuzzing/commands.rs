@@ -16,6 +16,7 @@ pub(super) fn task(restartable: bool) -> Task<Json> {
         owner: Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() },
         tool: "t".into(),
         scopes: Vec::new(),
+        granted: Vec::new(),
         capabilities: Capabilities::ALL,
         traceparent: None,
         restartable,

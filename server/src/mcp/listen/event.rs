@@ -158,6 +158,7 @@ mod tests {
             tool: "t".into(),
             scopes: Vec::new(),
             granted: Vec::new(),
+            status_message: None,
             capabilities: Capabilities::default(),
             traceparent: None,
             restartable: false,
