@@ -258,6 +258,7 @@ async fn keys_are_rotated_without_a_restart() {
 async fn the_metadata_is_public_and_names_the_issuer() {
     let issuer = Issuer::new();
     let server = bed().config(issuer.config("required_scopes = [\"mcp\"]")).start();
+    tokkuri_server::listener::use_ring();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for (path, resource) in [("/mcp", RESOURCE), ("", RESOURCE), ("/sibling", SIBLING_RESOURCE)] {
         let url = format!("http://{}/.well-known/oauth-protected-resource{path}", server.http());
