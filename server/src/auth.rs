@@ -20,6 +20,10 @@ use tokkuri_core::Text;
 use tokkuri_core::access::{Caller, Owner, Scopes};
 
 pub(crate) use challenge::Challenges;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod judged {
+    pub(crate) use super::token::{Rules, Signed};
+}
 pub(crate) use guard::{ByToken, Guard, expires};
 
 use crate::tool::{CallInfo, Tool};

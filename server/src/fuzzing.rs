@@ -7,11 +7,13 @@ mod answers;
 mod commands;
 mod envelope;
 mod state;
+mod token;
 
 pub use answers::answers;
 pub use commands::commands;
 pub use envelope::envelope;
 pub use state::request_state;
+pub use token::token;
 
 use crate::config::{self, Config};
 
@@ -67,6 +69,11 @@ mod tests {
     #[test]
     fn the_corpus_of_request_states_holds() {
         replay("request_state", request_state);
+    }
+
+    #[test]
+    fn the_corpus_of_tokens_holds() {
+        replay("token", token);
     }
 
     #[test]
