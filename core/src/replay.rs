@@ -96,6 +96,19 @@ impl<P: Payload> Replay<P> {
         Ok(Asked::Open)
     }
 
+    /// The answer to an open question came by another way than the next round: the client was asked directly (earlier era). An
+    /// answer that was there first stays.
+    ///
+    /// # Errors
+    /// [`Refused::Misfit`]; the question stays open then, and asking again may bring a better one.
+    pub fn answer(&mut self, key: &Key, answer: P) -> Result<(), Refused> {
+        let Some(request) = self.open.get(key) else { return Ok(()) };
+        request.accepts(&answer).map_err(|misfit| Refused::Misfit { key: key.clone(), reason: misfit.0 })?;
+        self.open.remove(key);
+        self.given.insert(key.clone(), answer);
+        Ok(())
+    }
+
     /// `prepare` is over: its keys are not the body's.
     pub fn prepared(&mut self) {
         self.prepared = self.given.keys().cloned().collect();

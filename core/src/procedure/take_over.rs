@@ -13,14 +13,16 @@ use crate::task::Task;
 
 /// Takes over what lost nodes left behind, up to a limit.
 ///
-/// A node drives one of these at a time. Two that overlap are told of the same task, and if an answer of the store is lost, both
-/// may take it for theirs: the second one's start could come when the run that the first one started is over already.
+/// A node drives one of these at a time, or several [`among`](Self::among) whose tasks are not the same. Two that overlap are told
+/// of the same task, and if an answer of the store is lost, both may take it for theirs: the second one's start could come when
+/// the run that the first one started is over already.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TakeOver<P> {
     heir: Option<NodeId>,
     why: Text,
     limit: u32,
-    orphans: VecDeque<Arc<Task<P>>>,
+    /// Those that are still to be taken over; `None` until the store was asked.
+    orphans: Option<VecDeque<Arc<Task<P>>>>,
     current: Option<Write<P>>,
     taken: Taken,
     after: Vec<After<P>>,
@@ -45,17 +47,23 @@ impl<P> TakeOver<P> {
             heir,
             why,
             limit,
-            orphans: VecDeque::new(),
+            orphans: None,
             current: None,
             taken: Taken { failed: 0, restarted: 0, more: false },
             after: Vec::new(),
         }
     }
+
+    /// The same for orphans that the store has named already ([`Request::Orphans`]): a share of one sweep. The shares can be
+    /// driven at once, so that a store which makes many changes durable together does so.
+    pub fn among(orphans: Vec<Arc<Task<P>>>, heir: Option<NodeId>, why: Text) -> Self {
+        Self { orphans: Some(orphans.into()), ..Self::new(heir, why, 0) }
+    }
 }
 
 impl<P: Payload> TakeOver<P> {
     fn next(&mut self) -> Step<P, Result<Taken, Unavailable>> {
-        match self.orphans.pop_front() {
+        match self.orphans.as_mut().and_then(VecDeque::pop_front) {
             Some(orphan) => {
                 let write = Write::lose(orphan.id, orphan.attempt, self.heir, self.why.clone());
                 let step = self.current.insert(write).step(Input::Begin);
@@ -100,11 +108,12 @@ impl<P: Payload> Procedure for TakeOver<P> {
             return self.inner(step);
         }
         match input {
+            Input::Begin if self.orphans.is_some() => self.next(),
             Input::Begin => Step::Store(Request::Orphans { limit: self.limit }),
             Input::Store(answer) => match answer.outcome {
                 Outcome::Orphans(orphans) => {
                     self.taken.more = orphans.len() >= self.limit as usize;
-                    self.orphans = orphans.into();
+                    self.orphans = Some(orphans.into());
                     self.next()
                 }
                 Outcome::Unavailable(unavailable) => Step::Done { reply: Err(unavailable), after: Vec::new() },

@@ -141,8 +141,8 @@ fn open_store(url: &StoreUrl) -> Result<Opened, Stop> {
     match url {
         StoreUrl::Memory => Ok((Arc::new(MemoryStore::new()), None)),
         StoreUrl::Sqlite(path) => {
-            let store = SqliteStore::open(path)
-                .map_err(|error| Stop::new(Exit::Usage, format!("tasks.store: sqlite:{}: {error}", path.display())))?;
+            let store =
+                SqliteStore::open(path).map_err(|error| Stop::new(Exit::Usage, format!("tasks.store: {error}")))?;
             let secret = store.secret().to_vec();
             Ok((Arc::new(store), Some(secret)))
         }

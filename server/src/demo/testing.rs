@@ -1,5 +1,6 @@
 //! A client that is not there, for tests of the demo tools: it keeps what it is told and answers what it is asked.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -7,12 +8,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tokkuri_core::id::Key;
 use tokkuri_core::payload::Capabilities;
+use tokkuri_core::replay::Replay;
 use tokkuri_core::wire::Json;
 
 use crate::tool::{
-    AskError, Asks, CallInfo, Inline, Mode, ProgressSink, RunContext, Session, Tool, ToolError, ToolResult, outcome,
+    AskError, Asks, CallInfo, Inline, Mode, ProgressSink, Round, RunContext, Session, Tool, ToolError, ToolResult,
+    outcome,
 };
 
 type Watch = Box<dyn Fn(&str) + Send + Sync>;
@@ -48,12 +50,13 @@ impl Client {
     }
 
     pub(crate) fn cx(&self) -> RunContext {
+        let capabilities = Capabilities { form: self.0.answer.is_some(), ..Capabilities::default() };
         let inline = Inline {
             cancelled: CancellationToken::new(),
             progress: Some(Box::new(Ear(self.clone()))),
+            round: Round::new(Replay::new(capabilities, BTreeMap::new(), BTreeMap::new())),
             asks: Asks::Session(Box::new(Ear(self.clone()))),
         };
-        let capabilities = Capabilities { form: self.0.answer.is_some(), ..Capabilities::default() };
         RunContext { mode: Mode::Inline(Arc::new(inline)), info: Arc::new(CallInfo::default()), capabilities }
     }
 
@@ -97,7 +100,7 @@ impl ProgressSink for Ear {
 }
 
 impl Session for Ear {
-    fn ask(&self, _key: Key, request: Json) -> Pin<Box<dyn Future<Output = Result<Json, AskError>> + Send + '_>> {
+    fn ask(&self, request: Json) -> Pin<Box<dyn Future<Output = Result<Json, AskError>> + Send + '_>> {
         self.0.0.asked.lock().unwrap().push(request.read().unwrap());
         let answer = match &self.0.0.answer {
             Some(answer) => Ok(Json::from(answer)),

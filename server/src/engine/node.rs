@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokkuri_core::Text;
 use tokkuri_core::host::Watch;
-use tokkuri_core::procedure::{Expire, Seen, TakeOver};
+use tokkuri_core::procedure::{Expire, Seen, TakeOver, Taken};
 use tokkuri_core::store::{Outcome, Request};
 
 use crate::engine::Engine;
 
 /// How many rows one sweep takes at a time.
 const SWEEP: u32 = 500;
+
+/// How many tasks are taken over at once.
+const SHARES: usize = 64;
 
 /// What the tasks of a node that is gone say.
 const LOST: &str = "The server that ran the task stopped before the task ended.";
@@ -93,11 +97,22 @@ impl NodeLoop {
     }
 
     async fn take_over(&self) {
-        while let Ok(taken) = self.engine.drive(TakeOver::new(Some(self.engine.node), Text::from(LOST), SWEEP)).await {
-            if taken.failed + taken.restarted > 0 {
-                tracing::info!(failed = taken.failed, restarted = taken.restarted, "tasks of lost runs are taken over");
+        loop {
+            let orphans = Request::Orphans { limit: SWEEP };
+            let Outcome::Orphans(orphans) = self.engine.store.carry_out(orphans).answer().await.outcome else { break };
+            let more = orphans.len() >= SWEEP as usize;
+            // Shares that are driven at once: the store makes their changes durable together.
+            let shares = orphans.chunks(orphans.len().div_ceil(SHARES).max(1)).map(|share| {
+                self.engine.drive(TakeOver::among(share.to_vec(), Some(self.engine.node), Text::from(LOST)))
+            });
+            let shares = join_all(shares).await;
+            let taken = |count: fn(&Taken) -> u32| shares.iter().flatten().map(count).sum::<u32>();
+            let (failed, restarted) = (taken(|it| it.failed), taken(|it| it.restarted));
+            if failed + restarted > 0 {
+                tracing::info!(failed, restarted, "tasks of lost runs are taken over");
             }
-            if !taken.more {
+            // A store that takes nothing now is asked again with the next sweep.
+            if !more || failed + restarted == 0 {
                 break;
             }
         }

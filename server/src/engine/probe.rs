@@ -10,6 +10,8 @@ pub use tokkuri_core::id::TaskId;
 pub enum Point {
     /// A run is about to store a question.
     BeforeAskWrite,
+    /// A question is stored, and its run about to wait for the answer.
+    AfterAskWrite,
     /// A run is about to store its end.
     BeforeEndWrite,
     /// A task is stored, and its run about to start.
@@ -20,12 +22,14 @@ pub enum Point {
 
 impl Point {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::BeforeAskWrite, Self::BeforeEndWrite, Self::BeforeRegister, Self::BeforeReply];
+    pub const ALL: [Self; 5] =
+        [Self::BeforeAskWrite, Self::AfterAskWrite, Self::BeforeEndWrite, Self::BeforeRegister, Self::BeforeReply];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BeforeAskWrite => "before_ask_write",
+            Self::AfterAskWrite => "after_ask_write",
             Self::BeforeEndWrite => "before_end_write",
             Self::BeforeRegister => "before_register",
             Self::BeforeReply => "before_reply",

@@ -66,6 +66,7 @@ impl TaskRun {
             Written::Rejected(..) | Written::Absent | Written::LacksScope { .. } => {}
             Written::Unavailable(unavailable) => return Err(AskError::Store(unavailable.why.to_string())),
         }
+        self.engine.at(Point::AfterAskWrite, self.id).await;
         let mut waiter = self.engine.registry.waiter(self.id, self.attempt);
         poll_fn(|cx| waiter.poll_answer(&key, cx)).await.map_err(AskError::Stopped)
     }

@@ -129,7 +129,7 @@ impl Calls {
         // then this future is dropped.
         let round = self.round(call)?;
         let inline =
-            Arc::new(Inline { cancelled: CancellationToken::new(), progress: None, asks: Asks::Replay(round) });
+            Arc::new(Inline { cancelled: CancellationToken::new(), progress: None, round, asks: Asks::Replay });
         let prepared = self.prepare(call, &inline).await?;
         let arguments = prepared.unwrap_or_else(|| call.arguments.clone());
         self.fits(&arguments)?;
@@ -191,13 +191,14 @@ impl Calls {
         };
         match ended {
             Ok(()) => {
-                if let Asks::Replay(round) = &inline.asks {
-                    round.prepared();
-                }
+                inline.round.prepared();
                 Ok(prepared.take())
             }
             Err(PrepareError::Ask(AskError::Suspended)) => Err(self.open(call, inline)),
-            Err(PrepareError::Ask(AskError::Undeclared(missing))) => Err(Reply::Fault(fault::needs(missing))),
+            // The earlier era has no such error: there it is a result that says so, as any other that a tool cannot get over.
+            Err(PrepareError::Ask(AskError::Undeclared(missing))) if call.era == Era::Modern => {
+                Err(Reply::Fault(fault::needs(missing)))
+            }
             Err(PrepareError::Ask(error)) => Err(self.settled(call, Err(error.into()))),
             Err(PrepareError::Refused(error)) => Err(self.settled(call, Err(error))),
             Err(PrepareError::Answered(result)) => Err(self.settled(call, Ok(result))),
@@ -213,13 +214,13 @@ impl Calls {
 
     /// The reply of a round in which something is missing.
     fn open(&self, call: &Call, inline: &Inline) -> Reply {
-        let Asks::Replay(round) = &inline.asks else {
+        if let Asks::Session(_) = inline.asks {
             return Reply::Fault(Fault::internal("The tool gave up waiting."));
-        };
-        if let Some(misfit) = round.misfit() {
+        }
+        if let Some(misfit) = inline.round.misfit() {
             return Reply::Fault(fault::invalid_params(misfit));
         }
-        let replay = round.replay();
+        let replay = inline.round.replay();
         let given = replay.given().iter().map(|(key, answer)| (key.to_string(), answer.clone())).collect();
         let owner = owner_text(&call.caller.owner);
         match self.state.seal(binding(call, &owner), &given) {

@@ -137,8 +137,11 @@ impl<H: ServerHandler> Door<H> {
                 Some(answer) => answer.map(Body::new),
                 None => {
                     let expires = auth::expires(&parts);
+                    let ends = parts.method == Method::DELETE;
                     let response = self.pass_on_earlier(parts, body).await;
                     match expires {
+                        // The official Python client takes rmcp's 202 for a session that did not end.
+                        _ if ends && response.status() == StatusCode::ACCEPTED => refusal::no_content().map(Body::new),
                         Some(end) => response.map(|body| Body::new(Until::new(body, end))),
                         None => response,
                     }

@@ -6,6 +6,7 @@
 mod convert;
 
 mod delegate;
+mod session;
 
 pub(crate) use convert::InTheRequest;
 

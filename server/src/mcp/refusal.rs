@@ -136,6 +136,13 @@ pub(crate) fn accepted() -> Answer {
     answer
 }
 
+/// 204 for a session that is over.
+pub(crate) fn no_content() -> Answer {
+    let mut answer = Answer::default();
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer
+}
+
 /// The HTTP status of an error that a method gives in the modern era.
 ///
 /// A late -32602 rides on 200: a client of both eras takes 400 with a code it does not know for an older server, and falls back to

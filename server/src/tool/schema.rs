@@ -1,7 +1,8 @@
 //! JSON schemas of tools: made from types, compiled once, and never fetched from anywhere.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 use tokkuri_core::wire::Json;
 
@@ -23,6 +24,7 @@ pub(crate) fn of<T: JsonSchema>() -> Map<String, Value> {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
+    let settings = settings.with_transform(RecursiveTransform(without_rust_formats));
     let mut schema = match settings.into_generator().into_root_schema_for::<T>().to_value() {
         Value::Object(schema) => schema,
         // `true` and `false` are schemas, but a tool's has to be one of an object.
@@ -41,6 +43,20 @@ pub(crate) fn of<T: JsonSchema>() -> Map<String, Value> {
     }
     schema.entry("type").or_insert_with(|| "object".into());
     schema
+}
+
+/// `uint64` and its like are no formats of JSON Schema: validators of other languages complain about each of them. What they
+/// stand for is in the bounds.
+fn without_rust_formats(schema: &mut Schema) {
+    let numeric = |format: &str| {
+        let name = format.trim_start_matches('u');
+        name == "float"
+            || name == "double"
+            || name.strip_prefix("int").is_some_and(|bits| bits.is_empty() || bits.parse::<u8>().is_ok())
+    };
+    if schema.get("format").and_then(Value::as_str).is_some_and(numeric) {
+        schema.remove("format");
+    }
 }
 
 /// A compiled schema.
@@ -78,5 +94,28 @@ impl Validator {
             })
             .collect();
         Err(faults.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_has_only_formats_that_json_schema_knows() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Numbers {
+            small: u8,
+            many: Vec<Option<i64>>,
+            size: usize,
+            real: f64,
+            #[schemars(email)]
+            mail: String,
+        }
+        let schema = of::<Numbers>();
+        let formats = serde_json::to_string(&schema).unwrap().matches("\"format\"").count();
+        assert_eq!((formats, &schema["properties"]["mail"]["format"]), (1, &Value::from("email")), "{schema:?}");
+        assert_eq!(schema["properties"]["small"]["maximum"], 255);
     }
 }

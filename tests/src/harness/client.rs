@@ -92,11 +92,7 @@ impl Client {
     /// # Panics
     /// If `params` is not an object.
     pub fn prepare(&self, method: &str, params: Value) -> Prepared {
-        let mut params = params;
-        let meta = &mut params.as_object_mut().expect("params are an object").entry("_meta").or_insert(json!({}));
-        meta[PROTOCOL_VERSION] = MODERN.into();
-        meta[CLIENT_CAPABILITIES] = self.capabilities.clone();
-        meta[CLIENT_INFO] = json!({"name": "tokkuri-tests", "version": "0"});
+        let params = in_envelope(params, &self.capabilities);
         let name = match method {
             "tools/call" | "prompts/get" => params["name"].as_str(),
             "resources/read" => params["uri"].as_str(),
@@ -194,6 +190,18 @@ impl Client {
             }
         }
     }
+}
+
+/// Parameters with the envelope of the modern era.
+///
+/// # Panics
+/// If `params` is not an object.
+pub(super) fn in_envelope(mut params: Value, capabilities: &Value) -> Value {
+    let meta = params.as_object_mut().expect("params are an object").entry("_meta").or_insert(json!({}));
+    meta[PROTOCOL_VERSION] = MODERN.into();
+    meta[CLIENT_CAPABILITIES] = capabilities.clone();
+    meta[CLIENT_INFO] = json!({"name": "tokkuri-tests", "version": "0"});
+    params
 }
 
 /// An accepted form with this content.
@@ -349,7 +357,16 @@ impl Prepared {
 }
 
 /// Reads a response: all of it, or up to the event that answers `id`.
-pub(super) async fn read(mut response: reqwest::Response, id: &Value) -> Result<Reply, reqwest::Error> {
+pub(super) async fn read(response: reqwest::Response, id: &Value) -> Result<Reply, reqwest::Error> {
+    read_hearing(response, id, async |_| {}).await
+}
+
+/// The same; `hear` is told of each message before the response as soon as it is there.
+pub(super) async fn read_hearing(
+    mut response: reqwest::Response,
+    id: &Value,
+    mut hear: impl AsyncFnMut(&Value),
+) -> Result<Reply, reqwest::Error> {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
@@ -378,6 +395,7 @@ pub(super) async fn read(mut response: reqwest::Response, id: &Value) -> Result<
                 let body = String::from_utf8_lossy(&bytes).into_owned();
                 return Ok(Reply { status, headers, body, response: data, message, notifications });
             }
+            hear(&message).await;
             notifications.push(message);
         }
         match response.chunk().await? {

@@ -94,12 +94,63 @@ impl EarlierClient {
         self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }
 
+    /// `tools/call` of a tool that asks: each request of the server's gets what `answer` says, on the session, while the call
+    /// is open. Returns the reply and what was asked, in order.
+    ///
+    /// # Panics
+    /// As [`EarlierClient::send`], and if the server does not take an answer.
+    pub async fn call_answering(
+        &self,
+        name: &str,
+        arguments: Value,
+        mut answer: impl FnMut(&Value) -> Value,
+    ) -> (Reply, Vec<Value>) {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments}});
+        let mut asked = Vec::new();
+        let reply = self
+            .exchange(&call, async |message| {
+                if let Some(id) = message.get("id") {
+                    asked.push(message.clone());
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": answer(message)});
+                    let accepted = self.post(&answer).await;
+                    assert_eq!(accepted.status(), 202, "an answer to the server is accepted");
+                }
+            })
+            .await;
+        (reply, asked)
+    }
+
+    /// `tools/call` whose connection is closed as soon as the server has begun to answer.
+    pub async fn call_and_hang_up(&self, name: &str, arguments: Value) {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let params = json!({"name": name, "arguments": arguments});
+        drop(self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await);
+    }
+
+    /// Ends the session (DELETE), and gives the status.
+    ///
+    /// # Panics
+    /// If there is no session, or no answer.
+    pub async fn end_session(&self) -> u16 {
+        let session = self.session.as_deref().expect("the server minted a session");
+        let request =
+            self.http.delete(&self.url).header("mcp-protocol-version", EARLIER).header("mcp-session-id", session);
+        request.send().await.expect("an answer").status().as_u16()
+    }
+
     /// Sends a message as it is, and judges the answer.
     ///
     /// # Panics
     /// If the server cannot be reached, or its answer breaks the schemas.
     pub async fn send(&self, message: Value) -> Reply {
-        let reply = self.send_unjudged(message.clone()).await;
+        self.exchange(&message, async |_| {}).await
+    }
+
+    async fn exchange(&self, message: &Value, hear: impl AsyncFnMut(&Value)) -> Reply {
+        let response = self.post(message).await;
+        let reply = client::read_hearing(response, &message["id"], hear).await.expect("a whole answer");
         let method = message["method"].as_str().unwrap_or_default();
         schema::judge(schema::Era::Earlier, method, message.get("id"), &reply);
         reply
@@ -110,6 +161,11 @@ impl EarlierClient {
     /// # Panics
     /// If the server cannot be reached.
     pub async fn send_unjudged(&self, message: Value) -> Reply {
+        let response = self.post(&message).await;
+        client::read(response, &message["id"]).await.expect("a whole answer")
+    }
+
+    async fn post(&self, message: &Value) -> reqwest::Response {
         let mut request = self.http.post(&self.url).header("content-type", "application/json");
         request = request.header("accept", "application/json, text/event-stream");
         request = match (message["method"] == "initialize", &self.token) {
@@ -117,7 +173,6 @@ impl EarlierClient {
             (true, Some(token)) => request.bearer_auth(token),
             (true, None) => request,
         };
-        let response = request.body(message.to_string()).send().await.expect("an answer");
-        client::read(response, &message["id"]).await.expect("a whole answer")
+        request.body(message.to_string()).send().await.expect("an answer")
     }
 }

@@ -3,6 +3,7 @@
 //! * [`server`] starts the test bed and ends it, politely or not;
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
 //! * [`token`] issues access tokens;
+//! * [`stdio`] is a client that starts its server itself, in either era;
 //! * [`wait`] polls a task until it is in the state that a test needs;
 //! * [`listen`] reads the streams of `subscriptions/listen`;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
@@ -20,6 +21,7 @@ pub mod raw;
 pub mod reply;
 pub mod schema;
 pub mod server;
+pub mod stdio;
 pub mod token;
 pub mod wait;
 
@@ -28,6 +30,7 @@ pub use earlier::EarlierClient;
 pub use listen::Listening;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
+pub use stdio::Stdio;
 pub use token::Issuer;
 pub use wait::is_terminal;
 

@@ -116,8 +116,47 @@ impl Bed {
     /// # Panics
     /// If the server does not say within the deadline where it listens; with its log.
     pub fn start(self) -> Server {
+        let mut command = self.command(&["--http", "127.0.0.1:0"]);
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
+        let log = Log::default();
+        log.follow(child.stderr.take().expect("stderr is piped"));
+        let ready = first_line(child.stdout.take().expect("stdout is piped"));
+        let mut server = Server { child, log, bed: self, addresses: Addresses::nowhere(), exit: None };
+        match ready.recv_timeout(DEADLINE) {
+            Ok(line) => {
+                server.addresses = Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
+            }
+            Err(_) => panic!("the server said nothing on stdout"),
+        }
+        server
+    }
+
+    /// Starts the server, which has to refuse: its exit code, and what it wrote to stderr.
+    ///
+    /// # Panics
+    /// If it says on stdout that it is ready.
+    pub fn refused(self) -> (Option<i32>, String) {
+        let mut child = self.command(&["--http", "127.0.0.1:0"]).spawn().expect("start the server");
+        // Ready or over: either ends this.
+        let ready = first_line(child.stdout.take().expect("stdout is piped")).recv();
+        if let Ok(line) = ready {
+            // It is to be gone, not only disliked.
+            let _ = child.kill();
+            panic!("a server that has to refuse is ready: {line}");
+        }
+        let output = child.wait_with_output().expect("its end");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The file of the SQLite store.
+    pub fn database(&self) -> PathBuf {
+        self.dir.path().join("tokkuri.db")
+    }
+
+    /// The process to be, with all three streams of ours; `listen` says where it is reached.
+    pub(super) fn command(&self, listen: &[&str]) -> Command {
         let mut command = Command::new(&self.bin);
-        command.args(["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(listen).args(["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         command.arg("--store").arg(self.store_url());
         if let Some(toml) = &self.config {
             let file = self.dir.path().join("config.toml");
@@ -141,24 +180,13 @@ impl Bed {
                 Ok(())
             });
         }
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
-        let log = Log::default();
-        log.follow(child.stderr.take().expect("stderr is piped"));
-        let ready = first_line(child.stdout.take().expect("stdout is piped"));
-        let mut server = Server { child, log, bed: self, addresses: Addresses::nowhere(), exit: None };
-        match ready.recv_timeout(DEADLINE) {
-            Ok(line) => {
-                server.addresses = Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
-            }
-            Err(_) => panic!("the server said nothing on stdout"),
-        }
-        server
+        command
     }
 
     fn store_url(&self) -> String {
         match self.store {
             Store::Memory => "memory".into(),
-            Store::Sqlite => format!("sqlite:{}", self.dir.path().join("tokkuri.db").display()),
+            Store::Sqlite => format!("sqlite:{}", self.database().display()),
         }
     }
 }
@@ -326,10 +354,10 @@ impl Addresses {
 
 /// What the process wrote to stderr, read by a thread so that it never blocks on a full pipe.
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<String>>);
+pub(super) struct Log(Arc<Mutex<String>>);
 
 impl Log {
-    fn follow(&self, stderr: impl Read + Send + 'static) {
+    pub(super) fn follow(&self, stderr: impl Read + Send + 'static) {
         let log = self.clone();
         thread::spawn(move || {
             for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
@@ -340,7 +368,7 @@ impl Log {
         });
     }
 
-    fn text(&self) -> MutexGuard<'_, String> {
+    pub(super) fn text(&self) -> MutexGuard<'_, String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,9 @@
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokkuri_server::tool::{Consent, Elicited, PrepareContext, RunContext, Structured, TaskMode, Tool, ToolError};
+use tokkuri_server::tool::{
+    BlockingContext, Consent, Elicited, PrepareContext, RunContext, Structured, TaskMode, Tool, ToolError,
+};
 
 use super::{Bed, Nothing};
 
@@ -11,6 +13,11 @@ use super::{Bed, Nothing};
 struct Ask {
     message: String,
     key: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AskBlocking {
+    n: u32,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,6 +64,7 @@ pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
         ask("ask", bed),
         ask("scoped_ask", bed).description("Asks for a name; needs the scope files:write").scopes(["files:write"]),
         ask_many(bed),
+        ask_blocking(bed),
         ask_again(bed),
         ask_url(bed),
         sample(bed),
@@ -87,7 +95,7 @@ fn ask_many(bed: &Bed) -> Tool {
             let _alive = alive;
             let ask = |n: u32| {
                 let cx = cx.clone();
-                async move { cx.elicit::<Person>(format!("q{n}"), "Who?").await.map(name) }
+                async move { cx.elicit::<Person>(format!("q{n}"), &format!("Who is q{n}?")).await.map(name) }
             };
             let names: Vec<String> = if args.parallel {
                 join_all((1..=args.n).map(ask)).await.into_iter().collect::<Result<_, _>>()?
@@ -102,6 +110,18 @@ fn ask_many(bed: &Bed) -> Tool {
         }
     })
     .description("Asks many times, at once or one after another")
+    .task(TaskMode::Optional)
+}
+
+fn ask_blocking(bed: &Bed) -> Tool {
+    let bed = bed.clone();
+    Tool::blocking("ask_blocking", move |args: AskBlocking, cx: BlockingContext| {
+        let _alive = bed.alive();
+        let ask = |n: u32| cx.elicit::<Person>(format!("q{n}"), &format!("Who is q{n}?")).map(name);
+        let names: Vec<String> = (1..=args.n).map(ask).collect::<Result<_, _>>()?;
+        Ok(names.join(","))
+    })
+    .description("Asks one after another, from a thread that it blocks")
     .task(TaskMode::Optional)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokkuri_server::tool::{RunContext, Stop, TaskMode, Tool};
+use tokkuri_server::tool::{Elicited, RunContext, Stop, TaskMode, Tool};
 
 use super::{Bed, json_text};
 
@@ -51,6 +51,7 @@ pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
     vec![
         count("count", bed).task(TaskMode::Optional),
         count("restartable", bed).task(TaskMode::Optional).restartable(),
+        restartable_ask(bed).task(TaskMode::Optional).restartable(),
         counter,
     ]
 }
@@ -81,4 +82,37 @@ fn count(name: &'static str, bed: &Bed) -> Tool {
     // So that it is told why it stops, and can count it.
     .cancel_grace(Duration::from_secs(5))
     .description("Counts its runs")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Ask {
+    name: String,
+    n: u32,
+}
+
+/// The form of its questions.
+#[derive(Deserialize, JsonSchema)]
+struct Person {
+    name: String,
+}
+
+fn restartable_ask(bed: &Bed) -> Tool {
+    let bed = bed.clone();
+    Tool::new("restartable_ask", move |args: Ask, cx: RunContext| {
+        let (alive, counters) = (bed.alive(), Arc::clone(&bed.counters));
+        async move {
+            let _alive = alive;
+            counters.with(&args.name, |counter| counter.started += 1);
+            let mut names = Vec::new();
+            for n in 1..=args.n {
+                match cx.elicit::<Person>(format!("q{n}"), "Who?").await? {
+                    Elicited::Accepted(person) => names.push(person.name),
+                    Elicited::Declined | Elicited::Dismissed => names.push("nobody".to_owned()),
+                }
+            }
+            counters.with(&args.name, |counter| counter.finished += 1);
+            Ok(names.join(","))
+        }
+    })
+    .description("Counts its starts, asks n questions one after another, and may be started again")
 }

@@ -76,3 +76,12 @@ async fn tasks_of_the_modern_era_cannot_be_reached() {
     }
     assert_eq!(modern.task_get(&id).await.task_status(), "working");
 }
+
+#[tokio::test]
+async fn a_session_ends_with_what_the_official_clients_take_for_an_end() {
+    let server = bed().start();
+    let client = EarlierClient::connect(&server, json!({})).await;
+    assert_eq!(client.end_session().await, 204);
+    // A client that did not hear of the end says it again.
+    assert_eq!(client.end_session().await, 204);
+}

@@ -10,6 +10,7 @@ mod authorization;
 mod cancel;
 mod cors;
 mod disconnect;
+mod durable;
 mod earlier_era;
 mod expiry;
 mod headers;
@@ -18,6 +19,7 @@ mod input_gates;
 mod lifecycle;
 mod limits;
 mod listen;
+mod modes;
 mod mrtr;
 mod negotiation;
 mod owners;
@@ -26,17 +28,24 @@ mod queueing;
 mod quota;
 mod quota_races;
 mod races;
+mod restart;
 mod scopes;
 mod shutdown;
+mod stdio;
 mod values;
 mod wire;
 mod wrapped;
 
-use tokkuri_tests::harness::Bed;
+use tokkuri_tests::harness::{Bed, Store};
 
 /// A test bed that is not started yet.
 fn bed() -> Bed {
     Bed::new(env!("CARGO_BIN_EXE_tokkuri-testbed"))
+}
+
+/// A test bed on a file, whatever the environment says: for what only a store that survives can show.
+fn durable_bed() -> Bed {
+    bed().store(Store::Sqlite)
 }
 
 /// An id that no task has: as well formed as any.

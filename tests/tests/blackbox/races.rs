@@ -133,6 +133,61 @@ async fn no_wake_up_is_lost_between_the_question_and_the_wait() {
     lanes.join_all().await;
 }
 
+/// H10, held between "question stored" and "tool waits".
+#[tokio::test]
+async fn an_answer_that_comes_before_the_tool_waits_is_not_lost() {
+    let server = bed().setting("tasks.poll_interval_ms", 600_000).start();
+    let client = server.client();
+    client.hold("after_ask_write").await;
+    let id = client.create("ask", json!({"message": "Who?"})).await;
+    client.wait_held("after_ask_write").await;
+    client.wait_questions(&id, &["ask"]).await;
+    client.task_update(&id, json!({"ask": accept(json!({"name": "Ada"}))})).await.acknowledged();
+    assert_eq!(client.task_get(&id).await.task_status(), "working");
+    client.release("after_ask_write").await;
+    assert_eq!(client.wait_end(&id).await.task_text(), "hello Ada");
+}
+
+/// H10, held there while the task is cancelled.
+#[tokio::test]
+async fn a_cancel_that_comes_before_the_tool_waits_is_not_lost() {
+    let server = bed().setting("tasks.poll_interval_ms", 600_000).start();
+    let client = server.client();
+    for point in ["before_ask_write", "after_ask_write"] {
+        client.hold(point).await;
+        let id = client.create("ask", json!({"message": "Who?"})).await;
+        client.wait_held(point).await;
+        client.task_cancel(&id).await.acknowledged();
+        client.release(point).await;
+        client.wait_runs(0).await;
+        let read = client.task_get(&id).await;
+        assert_eq!((read.task_status(), read.questions().len()), ("cancelled", 0), "{}", read.body);
+    }
+}
+
+/// H10, held just before the second question is stored: until then there is nothing to answer.
+#[tokio::test]
+async fn what_is_said_before_a_question_is_no_answer_to_it() {
+    let server = bed().setting("tasks.poll_interval_ms", 600_000).start();
+    let client = server.client();
+    let id = client.create("ask_many", json!({"n": 2, "parallel": false})).await;
+    client.wait_questions(&id, &["q1"]).await;
+    client.hold_task("before_ask_write", &id).await;
+    client.task_update(&id, json!({"q1": accept(json!({"name": "a"}))})).await.acknowledged();
+    client.wait_held("before_ask_write").await;
+    let early = json!({"q1": accept(json!({"name": "again"})), "q2": accept(json!({"name": "early"}))});
+    client.task_update(&id, early).await.acknowledged();
+    let read = client.task_get(&id).await;
+    assert_eq!((read.task_status(), read.questions().len()), ("working", 0), "{}", read.body);
+    client.release("before_ask_write").await;
+    let asked = client.wait_questions(&id, &["q2"]).await;
+    for _ in 0..20 {
+        assert_eq!(client.task_get(&id).await.raw(&["result"]), asked.raw(&["result"]));
+    }
+    client.task_update(&id, json!({"q2": accept(json!({"name": "b"}))})).await.acknowledged();
+    assert_eq!(client.wait_end(&id).await.task_text(), "a,b");
+}
+
 /// H10: a question asked right after an answer.
 #[tokio::test]
 async fn no_wake_up_is_stale() {

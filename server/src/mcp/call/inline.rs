@@ -18,12 +18,13 @@ impl Calls {
 
     async fn try_inline(self: &Arc<Self>, call: Call, door: Door) -> Result<Reply, Reply> {
         check_arguments(&call)?;
+        let round = self.round(&call)?;
         let asks = match door.session {
             Some(session) => Asks::Session(session),
-            None => Asks::Replay(self.round(&call)?),
+            None => Asks::Replay,
         };
         let progress = door.progress.map(|progress| Box::new(Sink(progress)) as Box<dyn ProgressSink>);
-        let inline = Arc::new(Inline { cancelled: door.cancelled, progress, asks });
+        let inline = Arc::new(Inline { cancelled: door.cancelled, progress, round, asks });
         let arguments = self.prepare(&call, &inline).await?.unwrap_or_else(|| call.arguments.clone());
 
         let cx = RunContext {

@@ -37,8 +37,8 @@ pub(super) async fn play<T>(inline: &Inline, grace: Duration, run: impl Future<O
             Poll::Ready(Ok(returned)) => Poll::Ready(End::Returned(returned)),
             Poll::Ready(Err(_)) => Poll::Ready(End::Panicked),
             Poll::Pending => match &inline.asks {
-                Asks::Replay(round) if round.is_open() => Poll::Ready(End::Open),
-                Asks::Replay(_) | Asks::Session(_) => Poll::Pending,
+                Asks::Replay if inline.round.is_open() => Poll::Ready(End::Open),
+                Asks::Replay | Asks::Session(_) => Poll::Pending,
             },
         }
     })

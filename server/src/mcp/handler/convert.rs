@@ -1,30 +1,27 @@
 //! Between rmcp's types and ours. Values cross as JSON text, so nothing of them is interpreted twice.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, ErrorCode, GetTaskResult, InputRequests,
-    InputRequiredResult, ProgressNotificationParam, ServerRequest, Tool as RmcpTool, ToolAnnotations, UpdateTaskParams,
+    InputRequiredResult, ProgressNotificationParam, Tool as RmcpTool, ToolAnnotations, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
-use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokkuri_core::access::Caller;
 use tokkuri_core::admission::Era;
 use tokkuri_core::id::{Key, TaskId};
-use tokkuri_core::payload::{Capabilities, Payload};
 use tokkuri_core::procedure::{Answered, Written};
 use tokkuri_core::task::Fault;
 use tokkuri_core::wire::{self, Json};
 
-use super::{Handler, declared, era};
+use super::{Handler, declared, era, session};
 use crate::auth;
 use crate::mcp::call::{Admitted, Call, Door, Progress, Reply, Told};
 use crate::mcp::{fault, tasks};
-use crate::tool::{AskError, Session, Tool};
+use crate::tool::{Session, Tool};
 
 /// A tool as rmcp lists it.
 pub(super) fn tool(tool: &Tool) -> RmcpTool {
@@ -74,9 +71,10 @@ pub(super) async fn call<H: ServerHandler>(
         declared: declared(&context),
         caller,
     };
+    let (asker, questions) = session::session();
     let session: Option<Box<dyn Session>> = match call.era {
         Era::Modern => None,
-        Era::Earlier => Some(Box::new(EarlierSession { peer: context.peer.clone(), declared: call.declared.asks })),
+        Era::Earlier => Some(Box::new(asker)),
     };
     let progress = context.meta.get_progress_token().map(|token| (token, Arc::new(Progress::default())));
     let door = Door {
@@ -101,6 +99,13 @@ pub(super) async fn call<H: ServerHandler>(
         match inline {
             true => calls.run_inline(call, door).await,
             false => calls.carry_out(call, door).await,
+        }
+    };
+    let asking = session::put(&context.peer, questions);
+    let run = async {
+        tokio::select! {
+            reply = run => reply,
+            () = asking => unreachable!("asking never ends"),
         }
     };
     let reply = match progress {
@@ -211,29 +216,4 @@ fn read<T: DeserializeOwned>(json: &Json) -> Result<T, ErrorData> {
     json.read().map_err(|failure| {
         error(&Fault::internal(format!("The result cannot be sent in this kind of reply: {failure}")))
     })
-}
-
-/// A client of the earlier era: questions are requests to it, on the session that it opened.
-struct EarlierSession {
-    peer: Peer<RoleServer>,
-    declared: Capabilities,
-}
-
-impl Session for EarlierSession {
-    fn ask(&self, _key: Key, request: Json) -> Pin<Box<dyn Future<Output = Result<Json, AskError>> + Send + '_>> {
-        Box::pin(async move {
-            if let Some(missing) = request.needs().missing_from(self.declared) {
-                return Err(AskError::Undeclared(missing));
-            }
-            let unreadable = |failure: serde_json::Error| AskError::Unreadable(failure.to_string());
-            let put: ServerRequest = request.read().map_err(unreadable)?;
-            let answer =
-                self.peer.send_request(put).await.map_err(|failure| AskError::Unreadable(failure.to_string()))?;
-            let answer = Json::of(&answer).map_err(unreadable)?;
-            match request.accepts(&answer) {
-                Ok(()) => Ok(answer),
-                Err(misfit) => Err(AskError::Unreadable(misfit.to_string())),
-            }
-        })
-    }
 }

@@ -1,10 +1,12 @@
 //! A run in the request: how it tells progress, and how it asks.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokkuri_core::id::Key;
 use tokkuri_core::replay::{Asked, Refused, Replay};
@@ -19,6 +21,8 @@ pub(crate) struct Inline {
     /// Fires when the client is gone.
     pub(crate) cancelled: CancellationToken,
     pub(crate) progress: Option<Box<dyn ProgressSink>>,
+    /// What was asked and answered, whichever way the questions take.
+    pub(crate) round: Round,
     pub(crate) asks: Asks,
 }
 
@@ -30,7 +34,7 @@ pub(crate) trait ProgressSink: fmt::Debug + Send + Sync {
 /// How questions reach the client.
 pub(crate) enum Asks {
     /// The reply carries them, and the call comes again (modern era).
-    Replay(Round),
+    Replay,
     /// They are requests of ours to the client (earlier era).
     Session(Box<dyn Session>),
 }
@@ -38,7 +42,7 @@ pub(crate) enum Asks {
 impl fmt::Debug for Asks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Replay(round) => f.debug_tuple("Replay").field(round).finish(),
+            Self::Replay => f.write_str("Replay"),
             Self::Session(_) => f.write_str("Session"),
         }
     }
@@ -46,13 +50,16 @@ impl fmt::Debug for Asks {
 
 /// A session of the earlier era, in which a server may send requests.
 pub(crate) trait Session: Send + Sync {
-    fn ask(&self, key: Key, request: Json) -> Pin<Box<dyn Future<Output = Result<Json, AskError>> + Send + '_>>;
+    /// Puts a question to the client and gives what it answered, unlooked at.
+    fn ask(&self, request: Json) -> Pin<Box<dyn Future<Output = Result<Json, AskError>> + Send + '_>>;
 }
 
-/// One round of a call that asks by being run again. The first refusal is kept: it decides the reply.
+/// One round of a call that asks: by being run again, or the only one, on a session. The first refusal is kept: it decides the reply.
 #[derive(Debug)]
 pub(crate) struct Round {
     state: Mutex<RoundState>,
+    /// Questions that were put to the client directly: each once, however many wait for its answer.
+    put: Mutex<BTreeMap<Key, Arc<OnceCell<()>>>>,
 }
 
 #[derive(Debug)]
@@ -63,7 +70,7 @@ struct RoundState {
 
 impl Round {
     pub(crate) const fn new(replay: Replay<Json>) -> Self {
-        Self { state: Mutex::new(RoundState { replay, misfit: None }) }
+        Self { state: Mutex::new(RoundState { replay, misfit: None }), put: Mutex::new(BTreeMap::new()) }
     }
 
     /// The answer, if it is there; `None` puts the question into the reply.
@@ -80,6 +87,18 @@ impl Round {
                 Err(AskError::Suspended)
             }
         }
+    }
+
+    /// Asks the client directly and records the answer.
+    async fn put(&self, session: &dyn Session, key: &Key, request: Json) -> Result<(), AskError> {
+        let put = Arc::clone(self.put.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default());
+        put.get_or_try_init(async || {
+            let answer = session.ask(request).await?;
+            let recorded = self.state().replay.answer(key, answer);
+            recorded.map_err(|misfit| AskError::Unreadable(misfit.to_string()))
+        })
+        .await
+        .copied()
     }
 
     /// `prepare` is over.
@@ -116,14 +135,16 @@ impl Inline {
     }
 
     pub(crate) async fn ask(&self, key: Key, request: Json, wait: Wait) -> Result<Json, AskError> {
-        match &self.asks {
-            Asks::Session(session) => session.ask(key, request).await,
-            Asks::Replay(round) => match (round.ask(&key, request)?, wait) {
-                (Some(answer), _) => Ok(answer),
-                (None, Wait::Blocking) => Err(AskError::Suspended),
-                // Whoever drives this run sees that a question is open and drops it.
-                (None, Wait::Async) => std::future::pending().await,
-            },
+        match (self.round.ask(&key, request.clone())?, &self.asks, wait) {
+            (Some(answer), ..) => Ok(answer),
+            (None, Asks::Session(session), _) => {
+                self.round.put(&**session, &key, request.clone()).await?;
+                let answer = self.round.ask(&key, request)?;
+                answer.ok_or_else(|| AskError::Unreadable("the client's answer was not recorded".into()))
+            }
+            (None, Asks::Replay, Wait::Blocking) => Err(AskError::Suspended),
+            // Whoever drives this run sees that a question is open and drops it.
+            (None, Asks::Replay, Wait::Async) => std::future::pending().await,
         }
     }
 }
