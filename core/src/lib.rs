@@ -42,9 +42,11 @@ extern crate alloc;
 #[cfg(not(tokkuri_mutants))]
 macro_rules! mutant {
     ($mutant:ident) => {
-        false
+        $crate::WRONG
     };
 }
+#[cfg(not(tokkuri_mutants))]
+const WRONG: bool = false;
 #[cfg(tokkuri_mutants)]
 macro_rules! mutant {
     ($mutant:ident) => {

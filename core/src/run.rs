@@ -116,9 +116,9 @@ impl<P: Payload> Run<P> {
             Seen::Task(task) => {
                 // A reading from before this attempt, of a task that is just being taken over, says nothing about it: a place
                 // is reserved before the take-over is stored, and whatever was stored earlier may still arrive.
-                let earlier = task.attempt < self.attempt;
+                let earlier = task.attempt < self.attempt && !mutant!(EarlierAttemptCounts);
                 let older = self.seen.as_ref().is_some_and(|known| known.revision >= task.revision);
-                if (earlier && !mutant!(EarlierAttemptCounts)) || (older && !mutant!(OldReadingWins)) {
+                if earlier || (older && !mutant!(OldReadingWins)) {
                     return false;
                 }
                 self.seen = Some(Arc::clone(task));

@@ -130,10 +130,24 @@ impl<P: Payload> Procedure for Create<P> {
                 Outcome::Live(live) if self.limit.is_some_and(|limit| live >= limit) => {
                     self.give_up(Created::AtTheLimit { limit: live })
                 }
-                _ => {
+                Outcome::Unavailable(unavailable) => self.give_up(Created::Unavailable(unavailable)),
+                Outcome::Live(_) => {
                     self.state = State::Inserting;
                     Step::Store(Request::Insert { draft, limit: None })
                 }
+                Outcome::Loaded(_)
+                | Outcome::Inserted(_)
+                | Outcome::AtTheLimit
+                | Outcome::Exists
+                | Outcome::Committed
+                | Outcome::Conflict
+                | Outcome::Due(_)
+                | Outcome::Removed(_)
+                | Outcome::Orphans(_)
+                | Outcome::Touched(_)
+                | Outcome::Page(..)
+                | Outcome::Leased(_)
+                | Outcome::Released => out_of_turn(),
             },
             (State::Reserving(draft), Input::Host) => {
                 self.state = State::Inserting;

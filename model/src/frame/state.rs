@@ -94,7 +94,7 @@ pub struct Flight {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Running {
     /// A create.
-    Create(Create<Number>),
+    Create(Box<Create<Number>>),
     /// A read.
     Read(Read<Number>),
     /// A write.
@@ -102,7 +102,7 @@ pub enum Running {
     /// A look for expired rows.
     Expire(Expire<Number>),
     /// A look for orphans.
-    TakeOver(TakeOver<Number>),
+    TakeOver(Box<TakeOver<Number>>),
 }
 
 /// What a procedure ends with.

@@ -72,7 +72,7 @@ impl<'a> Turn<'a> {
                 self.remember(|memory| memory.sweeps[usize::from(at)] += 1);
                 let heir = Some(self.s.nodes[usize::from(at)].id);
                 let sweep = TakeOver::new(heir, "its node was lost".into(), SWEEP);
-                self.begin(Slot::Sweep(at, number), at, Running::TakeOver(sweep), Store::Well);
+                self.begin(Slot::Sweep(at, number), at, Running::TakeOver(Box::new(sweep)), Store::Well);
             }
             Action::Renew(at) => self.renew(at),
             Action::Crash(at) => self.crash(at),
@@ -104,7 +104,7 @@ impl<'a> Turn<'a> {
         let procedure = match request.what {
             What::Create { task, .. } => {
                 let draft = draft(task, request.who, node, self.scene.restartable);
-                Running::Create(Create::new(draft, Some(self.scene.limit)))
+                Running::Create(Box::new(Create::new(draft, Some(self.scene.limit))))
             }
             What::Get { .. } => Running::Read(Read::new(id, caller)),
             What::Answer { values, .. } => {
