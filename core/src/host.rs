@@ -97,6 +97,9 @@ impl<P: Payload> Host<P> {
     /// A reading of the store. Returns whether it is news to a run here.
     pub fn observe(&mut self, id: TaskId, seen: &Seen<P>) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return false };
+        if mutant!(EarlyReadingsAreLost) && !run.is_started() {
+            return false;
+        }
         let before = run.expires();
         let news = run.observe(seen);
         let after = run.expires();
@@ -110,7 +113,8 @@ impl<P: Payload> Host<P> {
 
     /// Somebody says that the task has this revision now. Returns whether the store has to be asked.
     pub fn is_behind(&self, id: TaskId, revision: Revision) -> bool {
-        self.runs.get(&id).is_some_and(|run| run.seen().is_none_or(|known| known.revision < revision))
+        !mutant!(NeverBehind)
+            && self.runs.get(&id).is_some_and(|run| run.seen().is_none_or(|known| known.revision < revision))
     }
 
     /// The store's time. Stops the runs whose tasks have expired, and returns them.
@@ -184,7 +188,8 @@ impl Watch {
     /// The look was answered at `now`, the store's time, and what it named was read and [observed](Host::observe). Not before:
     /// if a reading fails, the next look has to name its task again.
     pub fn answered(&mut self, now: Millis) {
-        self.since = self.since.max(now.before(self.overlap_ms));
+        let since = if mutant!(LookSkipsTheMoment) { now.after(1) } else { now.before(self.overlap_ms) };
+        self.since = self.since.max(since);
     }
 }
 

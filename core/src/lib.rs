@@ -38,12 +38,30 @@
 
 extern crate alloc;
 
+// Whether a wrong rule is in force: never, but in builds for the test of the model itself.
+#[cfg(not(tokkuri_mutants))]
+macro_rules! mutant {
+    ($mutant:ident) => {
+        $crate::WRONG
+    };
+}
+#[cfg(not(tokkuri_mutants))]
+const WRONG: bool = false;
+#[cfg(tokkuri_mutants)]
+macro_rules! mutant {
+    ($mutant:ident) => {
+        $crate::mutant::is_on($crate::mutant::Mutant::$mutant)
+    };
+}
+
 pub mod access;
 pub mod admission;
 pub mod follow;
 pub mod form;
 pub mod host;
 pub mod id;
+#[cfg(tokkuri_mutants)]
+pub mod mutant;
 pub mod payload;
 pub mod procedure;
 pub mod queue;
@@ -54,6 +72,7 @@ pub mod signal;
 pub mod store;
 pub mod task;
 pub mod time;
+pub mod trace;
 pub mod wire;
 
 #[doc = include_str!("../README.md")]

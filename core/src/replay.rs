@@ -63,6 +63,7 @@ impl<P: Payload> Replay<P> {
     /// A round. `earlier` are the answers out of `requestState`, `now` those that came with this request; an answer that was
     /// recorded earlier stays.
     pub fn new(capabilities: Capabilities, earlier: BTreeMap<Key, P>, now: BTreeMap<Key, P>) -> Self {
+        let (earlier, now) = if mutant!(LaterRoundWins) { (now, earlier) } else { (earlier, now) };
         let mut answers = now;
         answers.extend(earlier);
         Self { capabilities, answers, given: BTreeMap::new(), open: BTreeMap::new(), prepared: BTreeSet::new() }
@@ -73,7 +74,7 @@ impl<P: Payload> Replay<P> {
     /// # Errors
     /// [`Refused`] says why it cannot be asked, or its answer not be taken.
     pub fn ask(&mut self, key: &Key, request: P) -> Result<Asked<P>, Refused> {
-        if self.prepared.contains(key) {
+        if self.prepared.contains(key) && !mutant!(PreparedKeyIsFree) {
             return Err(Refused::KeyTaken { key: key.clone() });
         }
         if let Some(answer) = self.given.get(key) {
@@ -81,6 +82,7 @@ impl<P: Payload> Replay<P> {
         }
         if let Some(answer) = self.answers.get(key) {
             return match request.accepts(answer) {
+                Ok(()) if mutant!(GivenNotKept) => Ok(Asked::Answered(answer.clone())),
                 Ok(()) => {
                     self.given.insert(key.clone(), answer.clone());
                     Ok(Asked::Answered(answer.clone()))

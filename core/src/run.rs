@@ -116,8 +116,9 @@ impl<P: Payload> Run<P> {
             Seen::Task(task) => {
                 // A reading from before this attempt, of a task that is just being taken over, says nothing about it: a place
                 // is reserved before the take-over is stored, and whatever was stored earlier may still arrive.
-                let earlier = task.attempt < self.attempt;
-                if earlier || self.seen.as_ref().is_some_and(|known| known.revision >= task.revision) {
+                let earlier = task.attempt < self.attempt && !mutant!(EarlierAttemptCounts);
+                let older = self.seen.as_ref().is_some_and(|known| known.revision >= task.revision);
+                if earlier || (older && !mutant!(OldReadingWins)) {
                     return false;
                 }
                 self.seen = Some(Arc::clone(task));
@@ -137,6 +138,7 @@ impl<P: Payload> Run<P> {
         }
         match &task.phase {
             Phase::Live(_) => None,
+            Phase::Cancelled if mutant!(CancelStopsNoRun) => None,
             Phase::Cancelled => Some(Stop::Cancelled),
             // Its own end, or one that somebody else gave it: either way there is nothing more to do.
             Phase::Completed(_) | Phase::Failed(_) => Some(Stop::Lost),
@@ -146,7 +148,7 @@ impl<P: Payload> Run<P> {
     /// The store's time, as some answer of the store told it. Returns whether it stops the run.
     pub fn clock(&mut self, now: Millis) -> bool {
         match &self.seen {
-            Some(task) if !task.is_visible(now) => self.halt(Stop::Expired),
+            Some(task) if !task.is_visible(now) && !mutant!(ClockIgnored) => self.halt(Stop::Expired),
             Some(_) | None => false,
         }
     }

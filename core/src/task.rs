@@ -202,7 +202,9 @@ impl<P> Task<P> {
     /// The status that follows from the phase: `input_required` exactly while a question is outstanding.
     pub fn status(&self) -> Status {
         match &self.phase {
-            Phase::Live(live) if live.outstanding().next().is_some() => Status::InputRequired,
+            Phase::Live(live) if live.outstanding().next().is_some() && !mutant!(StatusNeverWaits) => {
+                Status::InputRequired
+            }
             Phase::Live(_) => Status::Working,
             Phase::Completed(_) => Status::Completed,
             Phase::Failed(_) => Status::Failed,
@@ -225,7 +227,7 @@ impl<P> Task<P> {
 
     /// Whether the task is still there at `now`.
     pub fn is_visible(&self, now: Millis) -> bool {
-        now < self.expires()
+        now < self.expires() || (mutant!(LivesAMomentLonger) && now == self.expires())
     }
 }
 
@@ -266,7 +268,7 @@ impl<P: Payload> Task<P> {
     /// The fence: only the newest attempt of a task that lives may write.
     fn fence(&self, by: Attempt) -> Result<(), Rejected> {
         match &self.phase {
-            Phase::Live(_) if by == self.attempt => Ok(()),
+            Phase::Live(_) if by == self.attempt || mutant!(FenceNotCompared) => Ok(()),
             Phase::Live(_) => Err(Rejected::StaleAttempt),
             Phase::Completed(_) | Phase::Failed(_) | Phase::Cancelled => Err(Rejected::Ended),
         }

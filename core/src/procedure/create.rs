@@ -62,11 +62,12 @@ impl<P: Payload> Create<P> {
                 let start = Effect::Start { node: self.node, attempt: task.attempt };
                 let seen = Seen::Task(Arc::clone(&task));
                 let after = vec![After { id: self.id, seen, effects: vec![start, Effect::Publish] }];
+                let after = if mutant!(CreateForgetsStart) { Vec::new() } else { after };
                 Step::Done { reply: Created::Task(task), after }
             }
             Outcome::AtTheLimit => self.give_up(Created::AtTheLimit { limit: self.limit.unwrap_or(u32::MAX) }),
             Outcome::Exists => self.give_up(Created::IdTaken),
-            Outcome::Unavailable(unavailable) if unavailable.maybe_done => {
+            Outcome::Unavailable(unavailable) if unavailable.maybe_done && !mutant!(DoubtfulCreateForgotten) => {
                 let mut write = Box::new(Write::abandon(self.id));
                 let step = write.step(Input::Begin);
                 self.state = State::Cleaning(write, unavailable);
@@ -93,6 +94,9 @@ impl<P: Payload> Create<P> {
     }
 
     fn give_up(&mut self, reply: Created<P>) -> Step<P, Created<P>> {
+        if mutant!(PlaceNotGivenBack) {
+            return Step::Done { reply, after: Vec::new() };
+        }
         self.state = State::Abandoning(reply);
         Step::Host(Local::Abandon { id: self.id, attempt: Attempt::FIRST })
     }
@@ -104,10 +108,47 @@ impl<P: Payload> Procedure for Create<P> {
 
     fn step(&mut self, input: Input<P>) -> Step<P, Created<P>> {
         match (core::mem::replace(&mut self.state, State::Over), input) {
+            (State::Idle(draft), Input::Begin) if mutant!(NoReservation) => {
+                self.state = State::Inserting;
+                Step::Store(Request::Insert { draft, limit: self.limit })
+            }
             (State::Idle(draft), Input::Begin) => {
                 self.state = State::Reserving(draft);
                 Step::Host(Local::Reserve { id: self.id, attempt: Attempt::FIRST })
             }
+            (State::Reserving(draft), Input::Host) if mutant!(ReplyBeforeInsert) => {
+                let task = Arc::new(draft.created(crate::time::Millis(0)));
+                Step::Done { reply: Created::Task(task), after: Vec::new() }
+            }
+            // The count is asked for first, and the insert trusts it.
+            (State::Reserving(draft), Input::Host) if mutant!(QuotaOutsideTheInsert) => {
+                let owner = draft.owner.clone();
+                self.state = State::Reserving(draft);
+                Step::Store(Request::Count { owner })
+            }
+            (State::Reserving(draft), Input::Store(answer)) if mutant!(QuotaOutsideTheInsert) => match answer.outcome {
+                Outcome::Live(live) if self.limit.is_some_and(|limit| live >= limit) => {
+                    self.give_up(Created::AtTheLimit { limit: live })
+                }
+                Outcome::Unavailable(unavailable) => self.give_up(Created::Unavailable(unavailable)),
+                Outcome::Live(_) => {
+                    self.state = State::Inserting;
+                    Step::Store(Request::Insert { draft, limit: None })
+                }
+                Outcome::Loaded(_)
+                | Outcome::Inserted(_)
+                | Outcome::AtTheLimit
+                | Outcome::Exists
+                | Outcome::Committed
+                | Outcome::Conflict
+                | Outcome::Due(_)
+                | Outcome::Removed(_)
+                | Outcome::Orphans(_)
+                | Outcome::Touched(_)
+                | Outcome::Page(..)
+                | Outcome::Leased(_)
+                | Outcome::Released => out_of_turn(),
+            },
             (State::Reserving(draft), Input::Host) => {
                 self.state = State::Inserting;
                 Step::Store(Request::Insert { draft, limit: self.limit })

@@ -162,9 +162,16 @@ impl<P: Payload> Write<P> {
                 Err(Denied::LacksScope { needed }) => return done(Written::LacksScope { needed }),
             }
         }
+        if mutant!(UnheardNotCancelled) && self.guard == Guard::Node && self.command == Command::Cancel {
+            return done(Written::Absent);
+        }
         let mut next = Task::clone(&loaded);
         let mut effects = Vec::new();
         match next.apply(answer.now, self.command.clone(), &mut effects) {
+            Ok(()) if mutant!(EffectsBeforeCommit) => {
+                let next = Arc::new(next);
+                self.seen(Written::Done(Arc::clone(&next)), next, effects)
+            }
             Ok(()) if next.revision == loaded.revision => {
                 self.seen(Written::Done(Arc::clone(&loaded)), loaded, effects)
             }
@@ -193,6 +200,14 @@ impl<P: Payload> Write<P> {
     fn committed(&mut self, answer: Answer<P>, next: Arc<Task<P>>, effects: Vec<Effect<P>>) -> Step<P, Written<P>> {
         let reserved = starts(&effects);
         let then = match answer.outcome {
+            Outcome::Conflict if mutant!(ConflictIsSuccess) => {
+                return self.seen(Written::Done(Arc::clone(&next)), next, effects);
+            }
+            // The newer row is written over with what was made of the older one.
+            Outcome::Conflict if mutant!(RetryWithoutReload) => {
+                let over = Task::clone(&next);
+                return self.commit(&over, next, effects);
+            }
             Outcome::Committed => return self.seen(Written::Done(Arc::clone(&next)), next, effects),
             Outcome::Conflict if self.conflicts < MAX_CONFLICTS => {
                 self.conflicts += 1;
@@ -205,7 +220,9 @@ impl<P: Payload> Write<P> {
             // A run that may have been stored as ours must not be forgotten while our node lives: nobody else would take it
             // over. And an end that was stored is not to be taken for somebody else's.
             Outcome::Unavailable(unavailable)
-                if unavailable.maybe_done && (reserved.is_some() || self.guard == Guard::Persistent) =>
+                if !mutant!(DoubtIsNo)
+                    && unavailable.maybe_done
+                    && (reserved.is_some() || self.guard == Guard::Persistent) =>
             {
                 self.doubt = Some(Doubt { next, effects });
                 return self.pause();
@@ -237,6 +254,7 @@ impl<P: Payload> Write<P> {
     fn unavailable(&mut self, unavailable: Unavailable) -> Step<P, Written<P>> {
         match self.guard {
             Guard::Caller(_) | Guard::Node => done(Written::Unavailable(unavailable)),
+            Guard::Persistent if mutant!(EndGivesUp) => done(Written::Unavailable(unavailable)),
             Guard::Persistent => self.pause(),
         }
     }

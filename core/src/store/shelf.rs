@@ -59,7 +59,7 @@ impl<P: Payload> Shelf<P> {
                 Outcome::Inserted(task)
             }
             Request::Commit { expected, task } => match self.row(now, task.id) {
-                Some(row) if row.revision == expected => {
+                Some(row) if row.revision == expected || mutant!(RevisionNotCompared) => {
                     self.put(now, task);
                     Outcome::Committed
                 }
@@ -70,13 +70,16 @@ impl<P: Payload> Shelf<P> {
                 Outcome::Live(u32::try_from(live).unwrap_or(u32::MAX))
             }
             Request::Due { limit } => {
-                let mut due: alloc::vec::Vec<_> = self.rows.values().filter(|task| !task.is_visible(now)).collect();
+                let over =
+                    |task: &Task<P>| !task.is_visible(now) || (mutant!(RemovesTheEnded) && task.live().is_none());
+                let mut due: alloc::vec::Vec<_> = self.rows.values().filter(|task| over(task)).collect();
                 due.sort_by_key(|task| (task.expires(), task.id));
                 Outcome::Due(due.into_iter().take(limit as usize).map(|task| Row::from(&**task)).collect())
             }
             Request::Remove { mut rows } => {
                 rows.retain(|(id, revision)| {
-                    self.rows.get(id).is_some_and(|task| task.revision == *revision && !task.is_visible(now))
+                    let early = |task: &Task<P>| task.is_visible(now) && !mutant!(RemovesTheEnded);
+                    self.rows.get(id).is_some_and(|task| task.revision == *revision && !early(task))
                 });
                 for (id, _) in &rows {
                     self.rows.remove(id);
@@ -116,7 +119,10 @@ impl<P: Payload> Shelf<P> {
     }
 
     fn live(&self, now: Millis, like: &Task<P>) -> usize {
-        let same = |task: &&Arc<Task<P>>| task.live().is_some() && task.origin.owner == like.origin.owner;
+        let same = |task: &&Arc<Task<P>>| {
+            (task.live().is_some() || mutant!(EndedHoldsPlace)) && task.origin.owner == like.origin.owner
+        };
+        let now = if mutant!(ExpiredHoldsPlace) { Millis(0) } else { now };
         self.visible(now).filter(same).count()
     }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::id::Key;
 use crate::payload::Payload;
-use crate::task::{Effect, Phase, Rejected, Task};
+use crate::task::{Effect, Phase, Question, Rejected, Task};
 use crate::time::Millis;
 
 impl<P: Payload> Task<P> {
@@ -18,12 +18,21 @@ impl<P: Payload> Task<P> {
         let live = match &mut self.phase {
             Phase::Live(live) => live,
             // A late answer is acknowledged and changes nothing.
+            Phase::Cancelled if mutant!(LateAnswerRefused) => return Err(Rejected::Ended),
             Phase::Completed(_) | Phase::Failed(_) | Phase::Cancelled => return Ok(()),
         };
         // Keys first, values second: what was not asked, or is answered already, is never looked at.
-        answers.retain(|key, _| live.questions.get(key).is_some_and(|question| question.answer.is_none()));
+        answers.retain(|key, _| {
+            let open = |question: &Question<P>| question.answer.is_none() || mutant!(LastAnswerWins);
+            live.questions.get(key).is_some_and(open)
+        });
+        if mutant!(RefusedHasEffects) {
+            effects.push(Effect::Publish);
+        }
         for (key, answer) in &answers {
-            if let Err(misfit) = live.questions[key].request.accepts(answer) {
+            if let Err(misfit) = live.questions[key].request.accepts(answer)
+                && !mutant!(MisfitAccepted)
+            {
                 return Err(Rejected::Misfit { key: key.clone(), reason: misfit.0 });
             }
         }
@@ -34,6 +43,9 @@ impl<P: Payload> Task<P> {
             if let Some(question) = live.questions.get_mut(&key) {
                 question.answer = Some(answer);
             }
+        }
+        if mutant!(AnswerNotStored) {
+            return Ok(());
         }
         self.changed(now, effects);
         effects.push(Effect::Signal { node: self.node, attempt: self.attempt });

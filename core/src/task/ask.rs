@@ -22,7 +22,7 @@ impl<P: Payload> Task<P> {
             Phase::Completed(_) | Phase::Failed(_) | Phase::Cancelled => return Err(Rejected::Ended),
         };
         // A key is used once in a task's life. Asking again is no change, not even with another question.
-        if live.questions.contains_key(&key) {
+        if live.questions.contains_key(&key) && !mutant!(KeyReused) {
             return Ok(());
         }
         if let Some(missing) = request.needs().missing_from(self.origin.capabilities) {

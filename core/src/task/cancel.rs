@@ -11,6 +11,8 @@ impl<P: Payload> Task<P> {
     /// extension allows a task to end otherwise after a cancel was acknowledged; we promise that it does not.
     pub(super) fn cancel(&mut self, now: Millis, effects: &mut Vec<Effect<P>>) -> Result<(), Rejected> {
         match &self.phase {
+            Phase::Live(_) if mutant!(CancelNotSticky) => {}
+            Phase::Completed(_) if mutant!(CancelOverwritesEnd) => self.end(now, Phase::Cancelled, effects),
             Phase::Live(_) => {
                 self.end(now, Phase::Cancelled, effects);
                 effects.push(Effect::Signal { node: self.node, attempt: self.attempt });

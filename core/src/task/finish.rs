@@ -17,7 +17,9 @@ impl<P: Payload> Task<P> {
         message: Option<Text>,
         effects: &mut Vec<Effect<P>>,
     ) -> Result<(), Rejected> {
-        self.fence(by)?;
+        if !(mutant!(LateResultWins) && matches!(self.phase, Phase::Cancelled)) {
+            self.fence(by)?;
+        }
         if let Some(message) = message {
             self.status_message = Some(message).filter(|message| !message.is_empty());
         }
@@ -46,7 +48,7 @@ impl<P: Payload> Task<P> {
     pub(super) fn end(&mut self, now: Millis, phase: Phase<P>, effects: &mut Vec<Effect<P>>) {
         self.phase = phase;
         let keep = now.after(self.origin.keep_ms).since(self.origin.created);
-        self.ttl_ms = self.ttl_ms.max(keep);
+        self.ttl_ms = if mutant!(ResultNotKept) { self.ttl_ms } else { self.ttl_ms.max(keep) };
         self.changed(now, effects);
         if let Some(slot) = self.slot.take() {
             effects.push(Effect::Release { slot });

@@ -18,7 +18,9 @@ impl<P: Payload> Task<P> {
         why: Text,
         effects: &mut Vec<Effect<P>>,
     ) -> Result<(), Rejected> {
-        self.fence(attempt)?;
+        if !(mutant!(LossAfterTheEnd) && self.live().is_none()) {
+            self.fence(attempt)?;
+        }
         let lost = Effect::Signal { node: self.node, attempt };
         match heir {
             Some(heir) if self.origin.restartable => {
@@ -27,11 +29,17 @@ impl<P: Payload> Task<P> {
                     effects.push(Effect::Release { slot });
                 }
                 self.node = heir;
-                self.attempt = attempt.next();
+                self.attempt = if mutant!(RestartKeepsAttempt) { attempt } else { attempt.next() };
+                if mutant!(RestartForgetsAnswers)
+                    && let Phase::Live(live) = &mut self.phase
+                {
+                    live.questions.clear();
+                }
                 self.status_message = None;
                 self.changed(now, effects);
                 effects.push(Effect::Start { node: heir, attempt: self.attempt });
             }
+            Some(_) if mutant!(OrphanLeftAlone) => return Ok(()),
             Some(_) | None => {
                 self.status_message = Some(why.clone());
                 self.end(now, Phase::Failed(Fault::internal(why)), effects);

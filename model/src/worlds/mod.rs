@@ -1,0 +1,76 @@
+//! The worlds: each a list of scenes, small and large.
+
+mod cancel;
+mod create;
+mod input;
+pub mod pinned;
+mod quota;
+
+use crate::frame::Scene;
+use crate::frame::payload::Who;
+use crate::frame::scene::{Request, What};
+use crate::inline::Inline;
+
+/// How large the scenes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Bounds {
+    /// What CI checks: minutes.
+    #[default]
+    Small,
+    /// What a long run checks.
+    Large,
+}
+
+/// A world by its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// Its parts.
+    pub parts: fn(Bounds) -> Vec<Part>,
+}
+
+/// One part of a world, explored by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Tasks in the frame.
+    Tasks(Box<Scene>),
+    /// A call that asks on the request.
+    Inline(Inline),
+}
+
+impl Part {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tasks(scene) => scene.name,
+            Self::Inline(_) => Inline::NAME,
+        }
+    }
+
+    /// What it is about.
+    pub fn about(&self) -> &'static str {
+        match self {
+            Self::Tasks(scene) => scene.about,
+            Self::Inline(_) => Inline::ABOUT,
+        }
+    }
+}
+
+fn tasks<const N: usize>(scenes: [Scene; N]) -> Vec<Part> {
+    scenes.into_iter().map(|scene| Part::Tasks(Box::new(scene))).collect()
+}
+
+/// All worlds.
+pub const ALL: &[Named] = &[cancel::WORLD, input::WORLD, create::WORLD, quota::WORLD];
+
+/// The world of this name.
+pub fn find(name: &str) -> Option<&'static Named> {
+    ALL.iter().find(|world| world.name == name)
+}
+
+const fn ann(door: u8, what: What) -> Request {
+    Request { door, who: Who::Ann, what }
+}
