@@ -32,7 +32,7 @@ pub use write::{Write, Written};
 
 use crate::id::{Attempt, TaskId};
 use crate::store::{Answer, Request};
-use crate::task::{Effect, Task};
+use crate::task::{Command, Effect, Task};
 
 /// A sans-IO machine that carries out one request.
 ///
@@ -55,6 +55,12 @@ pub trait Procedure {
     /// # Panics
     /// If the input is not an answer to the last step: that is a bug of the driver.
     fn step(&mut self, input: Input<Self::Payload>) -> Step<Self::Payload, Self::Reply>;
+
+    /// The command that it carries out now, if it is one that changes a task: for whoever records what was done
+    /// ([`trace`](crate::trace)).
+    fn command(&self) -> Option<&Command<Self::Payload>> {
+        None
+    }
 }
 
 /// What a procedure is told.

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{ByToken, FlatScopes, Guard, OwnerResolver, ScopeHierarchy, SharedHost};
 use crate::config::AuthConfig;
 use crate::engine::probe::Probe;
+use crate::engine::recorder::Recorder;
 use crate::engine::{Engine, NodeLoop, TaskSettings};
 use crate::listener::{self, ConnectionLimits, Tls};
 use crate::mcp::call::Calls;
@@ -71,6 +72,7 @@ pub struct Tokkuri<H = NoHandler> {
     auth: Option<AuthConfig>,
     hierarchy: Arc<dyn ScopeHierarchy>,
     probe: Option<Arc<dyn Probe>>,
+    recorder: Option<Recorder>,
     tls: Option<Tls>,
 }
 
@@ -192,6 +194,7 @@ impl<H: ServerHandler> Tokkuri<H> {
             auth: None,
             hierarchy: Arc::new(FlatScopes),
             probe: None,
+            recorder: None,
             tls: None,
         }
     }
@@ -307,6 +310,13 @@ impl<H: ServerHandler> Tokkuri<H> {
         self
     }
 
+    /// Records what the node stores, for `tokkuri-model replay`: a switch of the test bed.
+    #[must_use]
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
     /// Puts it together.
     ///
     /// # Errors
@@ -324,6 +334,9 @@ impl<H: ServerHandler> Tokkuri<H> {
         let mut engine = Engine::new(store, tools, settings.tasks.clone())?;
         if let Some(probe) = self.probe {
             engine = engine.with_probe(probe);
+        }
+        if let Some(recorder) = self.recorder {
+            engine = engine.with_recorder(recorder);
         }
         let engine = Arc::new(engine);
 

@@ -8,6 +8,7 @@ pub(crate) mod followers;
 mod node;
 mod places;
 pub mod probe;
+pub mod recorder;
 mod runner;
 mod task_run;
 
@@ -34,6 +35,7 @@ pub(crate) use task_run::TaskRun;
 
 use self::places::{Places, WAITING};
 use self::probe::Probe;
+use self::recorder::Recorder;
 use crate::store::Store;
 use crate::tool::{CallInfo, Tool, ToolSet};
 
@@ -98,6 +100,7 @@ pub struct Engine {
     stopping: CancellationToken,
     started: Instant,
     probe: Option<Arc<dyn Probe>>,
+    recorder: Option<Recorder>,
 }
 
 /// What is known of a call that becomes a task.
@@ -131,6 +134,7 @@ impl Engine {
             stopping: CancellationToken::new(),
             started: Instant::now(),
             probe: None,
+            recorder: None,
         })
     }
 
@@ -138,6 +142,13 @@ impl Engine {
     #[must_use]
     pub fn with_probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
+        self
+    }
+
+    /// Records what the node stores, for `tokkuri-model replay`.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 

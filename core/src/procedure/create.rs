@@ -106,6 +106,13 @@ impl<P: Payload> Procedure for Create<P> {
     type Payload = P;
     type Reply = Created<P>;
 
+    fn command(&self) -> Option<&crate::task::Command<P>> {
+        match &self.state {
+            State::Cleaning(write, ..) => write.command(),
+            State::Idle(_) | State::Reserving(_) | State::Inserting | State::Abandoning(_) | State::Over => None,
+        }
+    }
+
     fn step(&mut self, input: Input<P>) -> Step<P, Created<P>> {
         match (core::mem::replace(&mut self.state, State::Over), input) {
             (State::Idle(draft), Input::Begin) if mutant!(NoReservation) => {

@@ -101,6 +101,10 @@ impl<P: Payload> Procedure for TakeOver<P> {
     type Payload = P;
     type Reply = Result<Taken, Unavailable>;
 
+    fn command(&self) -> Option<&crate::task::Command<P>> {
+        self.current.as_ref().and_then(Procedure::command)
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "the store answers what it was asked; all else is as wrong")]
     fn step(&mut self, input: Input<P>) -> Step<P, Self::Reply> {
         if let Some(write) = &mut self.current {

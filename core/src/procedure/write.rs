@@ -286,6 +286,10 @@ impl<P: Payload> Procedure for Write<P> {
     type Payload = P;
     type Reply = Written<P>;
 
+    fn command(&self) -> Option<&Command<P>> {
+        Some(&self.command)
+    }
+
     fn step(&mut self, input: Input<P>) -> Step<P, Written<P>> {
         match (core::mem::replace(&mut self.state, State::Idle), input) {
             (State::Idle, Input::Begin) | (State::Pausing, Input::Paused) => self.load(),

@@ -9,6 +9,7 @@ use tokkuri_core::wire::Json;
 
 use crate::engine::Engine;
 use crate::engine::probe::Point;
+use crate::engine::recorder::Tape;
 
 impl Engine {
     /// Carries a procedure to its end.
@@ -17,9 +18,19 @@ impl Engine {
         Q: Procedure<Payload = Json>,
     {
         let mut input = Input::Begin;
+        let mut tape = Tape::default();
         loop {
             input = match procedure.step(input) {
-                Step::Store(request) => Input::Store(self.store.carry_out(request).answer().await),
+                Step::Store(request) => {
+                    if self.recorder.is_some() {
+                        tape.asked(&procedure, &request);
+                    }
+                    let answered = Input::Store(self.store.carry_out(request).answer().await);
+                    if let Some(recorder) = &self.recorder {
+                        tape.answered(recorder, &answered);
+                    }
+                    answered
+                }
                 Step::Pause { ms } => {
                     tokio::time::sleep(Duration::from_millis(ms)).await;
                     Input::Paused

@@ -1,10 +1,14 @@
 //! The test bed: the conformance fixtures and the probe tools, with the flags of `tokkuri serve`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Parser;
 use tokkuri_server::Tokkuri;
 use tokkuri_server::cli::{Exit, ServeArgs, run_to_exit, serve};
+use tokkuri_server::config::{Config, StoreUrl};
+use tokkuri_server::engine::recorder::Recorder;
 use tokkuri_server::tool::TaskMode;
 use tokkuri_tests::fixtures::Fixtures;
 use tokkuri_tests::testbed;
@@ -31,5 +35,20 @@ async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         .task_asking_first("wrapped_first", TaskMode::Optional)
         .tools(testbed::tools(&bed))
         .probe(bed.probe());
+    let app = match recorder(&config)? {
+        Some(recorder) => app.recorder(recorder),
+        None => app,
+    };
     serve(app, &config, args).await
+}
+
+/// With `TOKKURI_TEST_TRACE=DIR`, what the node stores is recorded into a file of that directory. On the memory store only: a
+/// process that goes on with another one's tasks has no beginning to tell.
+fn recorder(config: &Config) -> anyhow::Result<Option<Recorder>> {
+    let Some(directory) = std::env::var_os("TOKKURI_TEST_TRACE") else { return Ok(None) };
+    if config.tasks.store != StoreUrl::Memory {
+        return Ok(None);
+    }
+    let file = Path::new(&directory).join(format!("{}.jsonl", std::process::id()));
+    Ok(Some(Recorder::create(&file).with_context(|| format!("recording into {}", file.display()))?))
 }
