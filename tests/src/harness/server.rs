@@ -164,9 +164,9 @@ impl Bed {
             command.arg("--config").arg(file);
         }
         command.args(&self.args);
-        // What the developer's shell sets must not change what is tested.
+        // What the developer's shell sets must not change what is tested, except for where to record it.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TOKKURI_") {
+            if name.to_string_lossy().starts_with("TOKKURI_") && name != "TOKKURI_TEST_TRACE" {
                 command.env_remove(name);
             }
         }
