@@ -95,7 +95,7 @@ pub struct Settings {
     pub connections: ConnectionLimits,
     /// How long runs may go on after a shutdown began.
     pub shutdown: Duration,
-    /// Signs `requestState`; at least 32 bytes, made up at the start if there is none.
+    /// Signs `requestState`; at least 32 bytes. Without it the store's own is used, or one made up at the start.
     pub state_secret: Option<Vec<u8>>,
     /// How long a `requestState` is good for.
     pub state_ttl_ms: u64,
@@ -331,6 +331,7 @@ impl<H: ServerHandler> Tokkuri<H> {
         }
         let settings = self.settings;
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let kept = store.state_secret();
         let mut engine = Engine::new(store, tools, settings.tasks.clone())?;
         if let Some(probe) = self.probe {
             engine = engine.with_probe(probe);
@@ -340,7 +341,7 @@ impl<H: ServerHandler> Tokkuri<H> {
         }
         let engine = Arc::new(engine);
 
-        let secret = match settings.state_secret.clone() {
+        let secret = match settings.state_secret.clone().or_else(|| kept.map(Vec::from)) {
             Some(secret) => secret,
             None => {
                 let mut secret = vec![0; 32];

@@ -32,6 +32,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     fn visible_after_ms(&self) -> u64 {
         tokkuri_core::host::OVERLAP_MS
     }
+
+    /// Random bytes that are as old as the store and live as long: what clients carry across restarts is signed with them, if
+    /// the settings name no secret. `None` for a store that is gone with the process.
+    fn state_secret(&self) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 /// A store's answer, or the promise of one.

@@ -138,6 +138,10 @@ impl Store for SqliteStore {
             Err(change) => self.writer.hand_in(|reply| Order::Change(change, reply), &self.clock),
         }
     }
+
+    fn state_secret(&self) -> Option<[u8; 32]> {
+        Some(self.secret)
+    }
 }
 
 impl fmt::Debug for SqliteStore {
