@@ -1,25 +1,24 @@
 //! A server put together: tools, a handler of the user's, a store, and the settings.
 
-use std::future::Future;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+mod serve;
+mod settings;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::Response;
+use std::sync::Arc;
+
 use rmcp::ServerHandler;
-use rmcp::model::{ProtocolVersion, ServerConfig};
+use rmcp::model::ServerConfig;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+pub use serve::Server;
+pub use settings::Settings;
 
 use crate::auth::{ByToken, FlatScopes, Guard, OwnerResolver, ScopeHierarchy, SharedHost};
 use crate::config::AuthConfig;
+use crate::engine::Engine;
 use crate::engine::probe::Probe;
 use crate::engine::recorder::Recorder;
-use crate::engine::{Engine, NodeLoop, TaskSettings};
-use crate::listener::{self, ConnectionLimits, Tls};
+use crate::listener::Tls;
 use crate::mcp::call::Calls;
 use crate::mcp::door::Door;
 use crate::mcp::handler::{Handler, Identity};
@@ -74,54 +73,6 @@ pub struct Tokkuri<H = NoHandler> {
     probe: Option<Arc<dyn Probe>>,
     recorder: Option<Recorder>,
     tls: Option<Tls>,
-}
-
-/// What can be set about a server; the command reads it from its configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// `[tasks]`.
-    pub tasks: TaskSettings,
-    /// Hosts that requests may name; empty for the loopback names.
-    pub allowed_hosts: Vec<String>,
-    /// Origins that browsers may call from.
-    pub allowed_origins: Vec<String>,
-    /// Largest request body.
-    pub max_body_bytes: usize,
-    /// How deeply objects and arrays of a request may be nested.
-    pub max_depth: usize,
-    /// How long a client may take to send a request's body.
-    pub request_timeout: Duration,
-    /// What the listener and its connections may take up.
-    pub connections: ConnectionLimits,
-    /// How long runs may go on after a shutdown began.
-    pub shutdown: Duration,
-    /// Signs `requestState`; at least 32 bytes. Without it the store's own is used, or one made up at the start.
-    pub state_secret: Option<Vec<u8>>,
-    /// How long a `requestState` is good for.
-    pub state_ttl_ms: u64,
-    /// How many `subscriptions/listen` streams one principal may have open.
-    pub max_streams_per_principal: usize,
-    /// After how long without a message a stream says that it is alive. Proxies give up on silent connections, many after 30 s.
-    pub stream_keep_alive: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            tasks: TaskSettings::default(),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            max_body_bytes: 4 << 20,
-            max_depth: 64,
-            request_timeout: Duration::from_secs(30),
-            connections: ConnectionLimits::default(),
-            shutdown: Duration::from_secs(10),
-            state_secret: None,
-            state_ttl_ms: 600_000,
-            max_streams_per_principal: 100,
-            stream_keep_alive: Duration::from_secs(20),
-        }
-    }
 }
 
 /// A server without a handler of the user's: it has nothing but its tools.
@@ -395,126 +346,4 @@ fn door<H: ServerHandler>(
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
     let listening = Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping);
     Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening)
-}
-
-/// A server that can serve.
-#[derive(Debug)]
-pub struct Server<H = NoHandler> {
-    engine: Arc<Engine>,
-    handler: Handler<H>,
-    door: Arc<Door<H>>,
-    stopping: CancellationToken,
-    shutdown: Duration,
-    connections: ConnectionLimits,
-    tls: Option<Tls>,
-}
-
-impl<H: ServerHandler> Server<H> {
-    /// The node.
-    pub const fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
-    /// The endpoint at [`ENDPOINT`] as a router, to be merged into an application's own; with [`Tokkuri::auth`], its metadata
-    /// (RFC 9728) stands beside it, below `/.well-known/oauth-protected-resource`. Whoever serves it has to run the node as
-    /// well: [`Server::serve`] does both.
-    pub fn router(&self) -> Router {
-        let door = Arc::clone(&self.door);
-        let metadata = door.guard().map(|guard| guard.metadata().routes()).unwrap_or_default();
-        Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door).merge(metadata)
-    }
-
-    /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what
-    /// is left is failed.
-    ///
-    /// # Errors
-    /// If the listener fails.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let node = self.begin().await;
-        let served = self.serve_http(listener, stop).await;
-        end(node).await;
-        served
-    }
-
-    /// Serves one client over standard input and output, in whichever era it speaks, until it closes its end or `stop` is over;
-    /// then drains. With a `listener`, HTTP is served beside it.
-    ///
-    /// # Errors
-    /// If the client does not speak MCP, or the listener fails.
-    pub async fn serve_stdio(
-        self,
-        listener: Option<TcpListener>,
-        stop: impl Future<Output = ()> + Send,
-    ) -> io::Result<()> {
-        let node = self.begin().await;
-        let client = async {
-            let serving = rmcp::serve_server(self.handler.clone(), rmcp::transport::stdio()).await;
-            match serving {
-                Ok(serving) => serving.waiting().await.map(|_| ()).map_err(io::Error::other),
-                // A client that closes its end before it said anything wanted nothing.
-                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-                Err(error) => Err(io::Error::other(error)),
-            }
-        };
-        let mut client = std::pin::pin!(client);
-        let mut ended = None;
-        let over = async {
-            tokio::select! {
-                served = &mut client => ended = Some(served),
-                () = stop => {}
-            }
-        };
-        let served = match listener {
-            Some(listener) => self.serve_http(listener, over).await,
-            None => {
-                over.await;
-                self.engine.shut_down(self.shutdown).await;
-                Ok(())
-            }
-        };
-        end(node).await;
-        served.and(ended.unwrap_or(Ok(())))
-    }
-
-    /// Takes up the node's own work.
-    async fn begin(&self) -> tokio::task::JoinHandle<()> {
-        let mut node = NodeLoop::new(Arc::clone(&self.engine));
-        node.begin().await;
-        tokio::spawn(node.run())
-    }
-
-    async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let stopped = self.stopping.clone();
-        let serving = listener::serve(listener, self.router(), self.connections, self.tls.clone(), stopped.clone());
-        let mut serving = std::pin::pin!(serving);
-        tokio::select! {
-            () = &mut serving => unreachable!("it is not told to stop yet"),
-            () = stop => {}
-        }
-        // Runs are drained while requests are still answered: clients can poll their tasks to the end.
-        tokio::select! {
-            () = &mut serving => unreachable!("it is not told to stop yet"),
-            () = self.engine.shut_down(self.shutdown) => {}
-        }
-        stopped.cancel();
-        // What is still open is streams and connections that idle: they are not waited for long.
-        let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
-        Ok(())
-    }
-
-    /// The versions of the protocol that it speaks.
-    pub fn protocol_versions(&self) -> Vec<ProtocolVersion> {
-        self.handler.supported_protocol_versions().into_owned()
-    }
-}
-
-/// Ends the node's loop for good: when this is over, it holds nothing of the store any more.
-async fn end(node: tokio::task::JoinHandle<()>) {
-    node.abort();
-    // It was told to end; that it did so by being aborted is no news.
-    let _ = node.await;
-}
-
-async fn answer<H: ServerHandler>(State(door): State<Arc<Door<H>>>, request: Request) -> Response {
-    door.answer(request).await
 }

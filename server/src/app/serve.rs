@@ -1,0 +1,142 @@
+//! A server that serves: over HTTP, over stdio, and back down again.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use rmcp::ServerHandler;
+use rmcp::model::ProtocolVersion;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{ENDPOINT, NoHandler};
+use crate::engine::{Engine, NodeLoop};
+use crate::listener::{self, ConnectionLimits, Tls};
+use crate::mcp::door::Door;
+use crate::mcp::handler::Handler;
+
+/// A server that can serve.
+#[derive(Debug)]
+pub struct Server<H = NoHandler> {
+    pub(super) engine: Arc<Engine>,
+    pub(super) handler: Handler<H>,
+    pub(super) door: Arc<Door<H>>,
+    pub(super) stopping: CancellationToken,
+    pub(super) shutdown: Duration,
+    pub(super) connections: ConnectionLimits,
+    pub(super) tls: Option<Tls>,
+}
+
+impl<H: ServerHandler> Server<H> {
+    /// The node.
+    pub const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The endpoint at [`ENDPOINT`] as a router, to be merged into an application's own; with [`Tokkuri::auth`](super::Tokkuri::auth), its metadata
+    /// (RFC 9728) stands beside it, below `/.well-known/oauth-protected-resource`. Whoever serves it has to run the node as
+    /// well: [`Server::serve`] does both.
+    pub fn router(&self) -> Router {
+        let door = Arc::clone(&self.door);
+        let metadata = door.guard().map(|guard| guard.metadata().routes()).unwrap_or_default();
+        Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door).merge(metadata)
+    }
+
+    /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what
+    /// is left is failed.
+    ///
+    /// # Errors
+    /// If the listener fails.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let node = self.begin().await;
+        let served = self.serve_http(listener, stop).await;
+        end(node).await;
+        served
+    }
+
+    /// Serves one client over standard input and output, in whichever era it speaks, until it closes its end or `stop` is over;
+    /// then drains. With a `listener`, HTTP is served beside it.
+    ///
+    /// # Errors
+    /// If the client does not speak MCP, or the listener fails.
+    pub async fn serve_stdio(
+        self,
+        listener: Option<TcpListener>,
+        stop: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let node = self.begin().await;
+        let client = async {
+            let serving = rmcp::serve_server(self.handler.clone(), rmcp::transport::stdio()).await;
+            match serving {
+                Ok(serving) => serving.waiting().await.map(|_| ()).map_err(io::Error::other),
+                // A client that closes its end before it said anything wanted nothing.
+                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+                Err(error) => Err(io::Error::other(error)),
+            }
+        };
+        let mut client = std::pin::pin!(client);
+        let mut ended = None;
+        let over = async {
+            tokio::select! {
+                served = &mut client => ended = Some(served),
+                () = stop => {}
+            }
+        };
+        let served = match listener {
+            Some(listener) => self.serve_http(listener, over).await,
+            None => {
+                over.await;
+                self.engine.shut_down(self.shutdown).await;
+                Ok(())
+            }
+        };
+        end(node).await;
+        served.and(ended.unwrap_or(Ok(())))
+    }
+
+    /// Takes up the node's own work.
+    async fn begin(&self) -> tokio::task::JoinHandle<()> {
+        let mut node = NodeLoop::new(Arc::clone(&self.engine));
+        node.begin().await;
+        tokio::spawn(node.run())
+    }
+
+    async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let stopped = self.stopping.clone();
+        let serving = listener::serve(listener, self.router(), self.connections, self.tls.clone(), stopped.clone());
+        let mut serving = std::pin::pin!(serving);
+        tokio::select! {
+            () = &mut serving => unreachable!("it is not told to stop yet"),
+            () = stop => {}
+        }
+        // Runs are drained while requests are still answered: clients can poll their tasks to the end.
+        tokio::select! {
+            () = &mut serving => unreachable!("it is not told to stop yet"),
+            () = self.engine.shut_down(self.shutdown) => {}
+        }
+        stopped.cancel();
+        // What is still open is streams and connections that idle: they are not waited for long.
+        let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
+        Ok(())
+    }
+
+    /// The versions of the protocol that it speaks.
+    pub fn protocol_versions(&self) -> Vec<ProtocolVersion> {
+        self.handler.supported_protocol_versions().into_owned()
+    }
+}
+
+/// Ends the node's loop for good: when this is over, it holds nothing of the store any more.
+async fn end(node: tokio::task::JoinHandle<()>) {
+    node.abort();
+    // It was told to end; that it did so by being aborted is no news.
+    let _ = node.await;
+}
+
+async fn answer<H: ServerHandler>(State(door): State<Arc<Door<H>>>, request: Request) -> Response {
+    door.answer(request).await
+}
