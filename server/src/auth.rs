@@ -1,8 +1,8 @@
 //! Who is calling.
 //!
-//! With `[auth]` the endpoint is an OAuth resource server: [`guard`] takes the token out of a request's head, [`token`] judges it with a
-//! key of [`keys`], which come from a key set ([`jwks`]); [`challenge`] is how a request without the right token is turned away, and
-//! [`metadata`] tells clients where to get one. Without it, an [`OwnerResolver`] of the application's says whose request it is.
+//! With `[auth]` the endpoint is an OAuth resource server: `guard` takes the token out of a request's head, `token` judges it with a
+//! key of `keys`, which come from a key set (`jwks`); `challenge` is how a request without the right token is turned away, and
+//! `metadata` tells clients where to get one. Without it, an [`OwnerResolver`] of the application's says whose request it is.
 
 mod challenge;
 mod guard;
