@@ -1,7 +1,7 @@
 //! Judges every message that the server sends: by the published JSON schemas, and by what the specification says in prose.
 //!
 //! The schemas are copies, in `tests/schema/`. The tasks extension leaves much to prose (what a status forbids, that an
-//! acknowledgement carries nothing); that is in [`task_faults`] and its neighbours.
+//! acknowledgement carries nothing); that is in `task_faults` and its neighbours.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
