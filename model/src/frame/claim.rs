@@ -1,7 +1,7 @@
 //! What must always hold, by name.
 //!
 //! Some claims are about a state: each is a function of it. Others are about something that happens (a commit, a reply, a
-//! reading): they are judged while it happens ([`judge`](super::judge)), and what was broken is written into the state.
+//! reading): they are judged while it happens (`judge`), and what was broken is written into the state.
 
 use tokkuri_core::task::Phase;
 
