@@ -7,6 +7,7 @@
 //! * [`wait`] polls a task until it is in the state that a test needs;
 //! * [`listen`] reads the streams of `subscriptions/listen`;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
+//! * [`postgres`] is a throw-away Postgres;
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
 //! * [`schema`] judges every message that the server sends, without being asked.
 //!
@@ -16,6 +17,7 @@
 pub mod client;
 pub mod earlier;
 pub mod listen;
+pub mod postgres;
 pub mod probe;
 pub mod raw;
 pub mod reply;
@@ -28,6 +30,7 @@ pub mod wait;
 pub use client::{Client, Prepared, caps};
 pub use earlier::EarlierClient;
 pub use listen::Listening;
+pub use postgres::Postgres;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
 pub use stdio::Stdio;
