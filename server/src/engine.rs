@@ -5,7 +5,9 @@
 
 mod driver;
 pub(crate) mod followers;
+mod hints;
 mod node;
+mod peers;
 mod places;
 pub mod probe;
 pub mod recorder;
@@ -31,8 +33,10 @@ use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 pub use node::NodeLoop;
+pub use peers::{Alone, Peers};
 pub(crate) use task_run::TaskRun;
 
+use self::hints::Hints;
 use self::places::{Places, WAITING};
 use self::probe::Probe;
 use self::recorder::Recorder;
@@ -99,6 +103,8 @@ pub struct Engine {
     tracker: TaskTracker,
     stopping: CancellationToken,
     started: Instant,
+    hints: Hints,
+    peers: Arc<dyn Peers>,
     probe: Option<Arc<dyn Probe>>,
     recorder: Option<Recorder>,
 }
@@ -133,9 +139,18 @@ impl Engine {
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             started: Instant::now(),
+            hints: Hints::default(),
+            peers: Arc::new(Alone),
             probe: None,
             recorder: None,
         })
+    }
+
+    /// Tells these nodes of what is stored. Default: nobody ([`Alone`]).
+    #[must_use]
+    pub fn with_peers(mut self, peers: Arc<dyn Peers>) -> Self {
+        self.peers = peers;
+        self
     }
 
     /// Lets a test bed hold the node at its named points.

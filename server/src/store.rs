@@ -14,6 +14,8 @@ use std::pin::Pin;
 pub use clock::Clock;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
+use tokio::sync::mpsc;
+use tokkuri_core::id::{Revision, TaskId};
 use tokkuri_core::store::{Answer, Request};
 use tokkuri_core::wire::Json;
 
@@ -36,6 +38,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Random bytes that are as old as the store and live as long: what clients carry across restarts is signed with them, if
     /// the settings name no secret. `None` for a store that is gone with the process.
     fn state_secret(&self) -> Option<[u8; 32]> {
+        None
+    }
+
+    /// What the store says by itself of changes that others made: which task, and which revision it has now. To be taken once,
+    /// by the node's engine. Each may be lost, late or repeated; nodes look at the store all the same. Default: none.
+    fn hints(&self) -> Option<mpsc::Receiver<(TaskId, Revision)>> {
         None
     }
 }

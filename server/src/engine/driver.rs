@@ -59,7 +59,12 @@ impl Engine {
                         self.spawn_run(Arc::clone(task));
                     }
                 }
-                // Runs and followers here learn of it below; of other nodes there are none.
+                // Runs and followers here learn of it below.
+                (Effect::Signal { node, .. }, Seen::Task(task)) if *node != self.node => {
+                    self.peers.signal(*node, after.id, task.revision);
+                }
+                (Effect::Publish, Seen::Task(task)) => self.peers.publish(after.id, task.revision),
+                // What has expired every node knows by its own clock.
                 (Effect::Start { .. } | Effect::Signal { .. } | Effect::Publish | Effect::Release { .. }, _) => {}
             }
         }

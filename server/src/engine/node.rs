@@ -41,8 +41,16 @@ impl NodeLoop {
         self.take_over().await;
     }
 
-    /// Looks and sweeps, until dropped.
-    pub async fn run(mut self) {
+    /// Looks and sweeps, and takes the store's hints meanwhile, until dropped.
+    pub async fn run(self) {
+        let hints = Arc::clone(&self.engine).take_hints();
+        tokio::select! {
+            () = self.look_and_sweep() => {}
+            () = hints => {}
+        }
+    }
+
+    async fn look_and_sweep(mut self) {
         let mut tick =
             tokio::time::interval(Duration::from_millis(self.engine.settings.poll_interval_ms.clamp(10, 60_000)));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -75,7 +83,7 @@ impl NodeLoop {
         self.engine.followers.clock(answer.now);
         let Outcome::Touched(touched) = answer.outcome else { return };
         for (id, revision) in touched {
-            if self.engine.registry.is_behind(id, revision) || self.engine.followers.is_behind(id, revision) {
+            if self.engine.is_behind(id, revision) {
                 let loaded = self.engine.store.carry_out(Request::Load { id }).answer().await;
                 let Outcome::Loaded(task) = loaded.outcome else { return };
                 let seen = task.map_or(Seen::Gone, Seen::Task);
