@@ -34,7 +34,7 @@ use tokkuri_core::procedure::{
 };
 use tokkuri_core::run::{ProgressDue, Stop};
 use tokkuri_core::signal::Registry;
-use tokkuri_core::store::{Answer, Outcome, Request, Shelf};
+use tokkuri_core::store::{self, Answer, Load, Outcome, Request, Shelf};
 use tokkuri_core::task::{Command, Draft, Effect, Fault, Status, Task};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::{CreateTaskResult, DetailedTask, Json};
@@ -132,7 +132,7 @@ impl Node {
 fn housekeeping(node: &Arc<Node>, stop: &Receiver<()>) {
     let mut watch = Watch::new(node.id);
     while stop.recv_timeout(HOUSEKEEPING) == Err(RecvTimeoutError::Timeout) {
-        node.ask(Request::Lease { node: node.id, lease_ms: LEASE_MS });
+        node.ask(Request::Renew { node: node.id, load: Load::default(), lease_ms: LEASE_MS });
 
         let looked = node.ask(watch.request());
         if let Outcome::Touched(touched) = looked.outcome {
@@ -350,10 +350,11 @@ fn text(value: &impl serde::Serialize) -> String {
 fn main() {
     let (store, asked) = mpsc::channel();
     let store_thread = thread::spawn(move || keep_store(&asked));
-    let id = NodeId(RandomState::new().hash_one("a node that starts again is another one"));
+    let id = NodeId::drawn(RandomState::new().hash_one("a node that starts again is another one"));
     let node = Arc::new(Node { id, store, registry: Registry::new(4), threads: Mutex::default() });
     // Before the first task: a node without a lease is thought dead.
-    node.ask(Request::Lease { node: id, lease_ms: LEASE_MS });
+    let joining = store::Node { id, name: "threads".into(), address: None, version: env!("CARGO_PKG_VERSION").into() };
+    node.ask(Request::Join { node: Box::new(joining), lease_ms: LEASE_MS });
     let (stop, stopped) = mpsc::channel::<()>();
     let housekeeper = thread::spawn({
         let node = Arc::clone(&node);

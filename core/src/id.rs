@@ -117,10 +117,20 @@ impl<'de> Deserialize<'de> for TaskId {
     }
 }
 
-/// One incarnation of a node: a number drawn anew at every start of a process, so that a node which comes back after a crash
-/// is another one and its old runs are nobody's.
+/// One incarnation of a node: a number drawn anew at every start of a process and whenever a lease was lost, so that a node which
+/// comes back is another one and its old runs are nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u64);
+
+impl NodeId {
+    /// No node: it never holds a lease, so what is given to it is taken over by the next sweep of any node.
+    pub const NOBODY: Self = Self(0);
+
+    /// The id made of these random bits: never [`NOBODY`](Self::NOBODY).
+    pub const fn drawn(bits: u64) -> Self {
+        Self(if bits == Self::NOBODY.0 { 1 } else { bits })
+    }
+}
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

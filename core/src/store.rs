@@ -9,13 +9,17 @@
 //! * A row whose time to live is over ([`Task::is_visible`] at the store's `now`) is absent to every request but
 //!   [`Request::Due`] and [`Request::Remove`].
 //! * The number of an owner's live tasks is counted from its live, unexpired rows, never kept beside them.
+//! * A node lives while its lease holds, by the store's time. A lease that ran out is never revived; the node is forgotten
+//!   [`REMEMBERED_MS`] later.
 
+mod node;
 mod shelf;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub use node::{Load, Node, NodeState, Nodes, REMEMBERED_MS};
 pub use shelf::Shelf;
 
 use crate::Text;
@@ -63,7 +67,8 @@ pub enum Request<P> {
         /// Which.
         rows: Vec<(TaskId, Revision)>,
     },
-    /// Live tasks whose node holds no lease. Answered with [`Outcome::Orphans`].
+    /// Live tasks whose node holds no lease: it ran out, was given up, or the store knows of no such node. Answered with
+    /// [`Outcome::Orphans`].
     Orphans {
         /// How many at most.
         limit: u32,
@@ -86,17 +91,39 @@ pub enum Request<P> {
         /// How many at most.
         limit: u32,
     },
-    /// The node lives, and is to be thought alive for so long. Answered with [`Outcome::Leased`].
-    Lease {
-        /// The node.
-        node: NodeId,
-        /// For how long from now.
+    /// A node begins, and is to be thought alive for so long. Of one that is there and holds its lease, it is a renewal: the
+    /// answer to its first request was lost. Answered with [`Outcome::Leased`] or [`Outcome::LeaseLost`].
+    Join {
+        /// Who it is.
+        node: Box<Node>,
+        /// For how long from now, in milliseconds.
         lease_ms: u64,
     },
-    /// The node gives up its lease. Answered with [`Outcome::Released`].
+    /// The node lives, and is to be thought alive for so long. The last word counts: a shorter lease takes the place of a
+    /// longer one. Answered with [`Outcome::Leased`], or with [`Outcome::LeaseLost`] if its lease ran out or it is unknown.
+    Renew {
+        /// The node.
+        node: NodeId,
+        /// What it has to do.
+        load: Load,
+        /// For how long from now, in milliseconds.
+        lease_ms: u64,
+    },
+    /// The node gives up its lease and is forgotten: its live tasks are orphans at once. Answered with [`Outcome::Released`].
     Resign {
         /// The node.
         node: NodeId,
+    },
+    /// Every node by its id, those whose lease ran out at most [`REMEMBERED_MS`] ago included. Answered with
+    /// [`Outcome::Nodes`].
+    Nodes,
+    /// The node is to drain, or to take up work again. It learns of it with its next renewal. Answered with
+    /// [`Outcome::Drained`].
+    Drain {
+        /// The node.
+        node: NodeId,
+        /// In how many milliseconds it is to hand its restartable tasks over; `None` takes the drain back.
+        drain: Option<u64>,
     },
 }
 
@@ -163,12 +190,33 @@ pub enum Outcome<P> {
     Touched(Vec<(TaskId, Revision)>),
     /// A page, and whether there is more.
     Page(Vec<Arc<Task<P>>>, bool),
-    /// The lease holds until then.
-    Leased(Millis),
+    /// The node's lease holds.
+    Leased {
+        /// Until when, by the store's time.
+        until: Millis,
+        /// Whether the node is to drain, and from when on it hands its restartable tasks over.
+        drain: Option<Millis>,
+    },
+    /// The node's lease ran out, or there never was one: the node's tasks may be somebody else's, and it has to begin as another.
+    LeaseLost,
     /// The lease is given up.
     Released,
+    /// The nodes.
+    Nodes(Vec<NodeState>),
+    /// Whether the node is known and alive; if not, nothing has changed.
+    Drained(bool),
     /// The store could not do it, or did it and could not say so.
     Unavailable(Unavailable),
+}
+
+impl<P> Outcome<P> {
+    /// What a node is told that joined or renewed its lease.
+    pub fn leased(state: Option<&NodeState>) -> Self {
+        match state {
+            Some(state) => Self::Leased { until: state.leased_until, drain: state.drain },
+            None => Self::LeaseLost,
+        }
+    }
 }
 
 /// A row that is due, with what has to be told of its end.

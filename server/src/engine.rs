@@ -129,7 +129,7 @@ impl Engine {
     pub fn new(store: Arc<dyn Store>, tools: ToolSet, settings: TaskSettings) -> Result<Self, getrandom::Error> {
         Ok(Self {
             store,
-            node: NodeId(getrandom::u64()?),
+            node: NodeId::drawn(getrandom::u64()?),
             registry: Registry::new(SHARDS),
             followers: Arc::new(Followers::new(SHARDS)),
             places: Places::new(settings.max_runs),

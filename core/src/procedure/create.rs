@@ -153,8 +153,11 @@ impl<P: Payload> Procedure for Create<P> {
                 | Outcome::Orphans(_)
                 | Outcome::Touched(_)
                 | Outcome::Page(..)
-                | Outcome::Leased(_)
-                | Outcome::Released => out_of_turn(),
+                | Outcome::Leased { .. }
+                | Outcome::LeaseLost
+                | Outcome::Released
+                | Outcome::Nodes(_)
+                | Outcome::Drained(_) => out_of_turn(),
             },
             (State::Reserving(draft), Input::Host) => {
                 self.state = State::Inserting;

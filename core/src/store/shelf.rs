@@ -3,9 +3,9 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use crate::id::{NodeId, TaskId};
+use crate::id::TaskId;
 use crate::payload::Payload;
-use crate::store::{Answer, Outcome, Request, Row};
+use crate::store::{Answer, Nodes, Outcome, Request, Row};
 use crate::task::Task;
 use crate::time::Millis;
 
@@ -15,12 +15,12 @@ pub struct Shelf<P> {
     rows: BTreeMap<TaskId, Arc<Task<P>>>,
     /// When each row was stored.
     touched: BTreeMap<TaskId, Millis>,
-    leases: BTreeMap<NodeId, Millis>,
+    nodes: Nodes,
 }
 
 impl<P> Default for Shelf<P> {
     fn default() -> Self {
-        Self { rows: BTreeMap::new(), touched: BTreeMap::new(), leases: BTreeMap::new() }
+        Self { rows: BTreeMap::new(), touched: BTreeMap::new(), nodes: Nodes::default() }
     }
 }
 
@@ -88,9 +88,7 @@ impl<P: Payload> Shelf<P> {
                 Outcome::Removed(rows.into_iter().map(|(id, _)| id).collect())
             }
             Request::Orphans { limit } => {
-                let lost = |task: &&Arc<Task<P>>| {
-                    task.live().is_some() && self.leases.get(&task.node).is_none_or(|until| *until <= now)
-                };
+                let lost = |task: &&Arc<Task<P>>| task.live().is_some() && !self.nodes.holds_lease(now, task.node);
                 Outcome::Orphans(self.visible(now).filter(lost).take(limit as usize).cloned().collect())
             }
             Request::TouchedSince { node, since } => {
@@ -106,15 +104,14 @@ impl<P: Payload> Shelf<P> {
                 let page = rows.by_ref().take(limit as usize).collect();
                 Outcome::Page(page, rows.next().is_some())
             }
-            Request::Lease { node, lease_ms } => {
-                let until = now.after(lease_ms);
-                self.leases.insert(node, until);
-                Outcome::Leased(until)
-            }
+            Request::Join { node, lease_ms } => Outcome::leased(self.nodes.join(now, *node, lease_ms)),
+            Request::Renew { node, load, lease_ms } => Outcome::leased(self.nodes.renew(now, node, load, lease_ms)),
             Request::Resign { node } => {
-                self.leases.remove(&node);
+                self.nodes.resign(node);
                 Outcome::Released
             }
+            Request::Nodes => Outcome::Nodes(self.nodes.list(now)),
+            Request::Drain { node, drain } => Outcome::Drained(self.nodes.drain(now, node, drain)),
         }
     }
 

@@ -4,7 +4,7 @@ use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::{NodeId, TaskId};
 use tokkuri_core::procedure::Seen;
 use tokkuri_core::run::Stop;
-use tokkuri_core::store::{Outcome, Request};
+use tokkuri_core::store::{self, Outcome, Request};
 use tokkuri_core::time::Millis;
 
 use super::moves::How;
@@ -84,8 +84,10 @@ impl World {
     }
 
     pub(super) fn lease(&mut self, node: usize) {
-        let request = Request::Lease { node: self.nodes[node].id, lease_ms: LEASE_MS };
-        let Outcome::Leased(until) = self.carry_out(None, request).outcome else { panic!("it was asked for that") };
+        let request = Request::Join { node: Box::new(joining(self.nodes[node].id)), lease_ms: LEASE_MS };
+        let Outcome::Leased { until, .. } = self.carry_out(None, request).outcome else {
+            panic!("it was asked for in time")
+        };
         self.nodes[node].leased = until;
     }
 
@@ -137,4 +139,9 @@ impl World {
             }
         }
     }
+}
+
+/// What the store is told of a node.
+fn joining(id: NodeId) -> store::Node {
+    store::Node { id, name: "node".into(), address: None, version: "1".into() }
 }

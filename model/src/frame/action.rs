@@ -177,8 +177,12 @@ fn asks(request: &Ask<Number>) -> String {
         Ask::Orphans { .. } => "asks for orphans".to_owned(),
         Ask::TouchedSince { .. } => "asks what changed".to_owned(),
         Ask::Page { .. } => "asks for a page".to_owned(),
-        Ask::Lease { .. } => "renews the lease".to_owned(),
+        Ask::Join { .. } => "joins".to_owned(),
+        Ask::Renew { .. } => "renews the lease".to_owned(),
         Ask::Resign { .. } => "resigns".to_owned(),
+        Ask::Nodes => "asks for the nodes".to_owned(),
+        Ask::Drain { drain: Some(ms), .. } => format!("drains the node, with {ms} ms until it hands over"),
+        Ask::Drain { drain: None, .. } => "takes the node's drain back".to_owned(),
     }
 }
 

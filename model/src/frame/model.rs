@@ -14,7 +14,7 @@ use crate::frame::action::{Action, Store};
 use crate::frame::claim::{Broken, Claim, Told};
 use crate::frame::hashed::{Aside, Hashed};
 use crate::frame::look;
-use crate::frame::payload::{LEASE_MS, Number, T0, Who, draft, task_id};
+use crate::frame::payload::{LEASE_MS, Number, T0, Who, draft, joins, task_id};
 use crate::frame::scene::{Do, Scene, What};
 use crate::frame::state::{Begun, Flight, Heard, Mail, Memory, Node, Running, Slot, State, TaskMemory, Then, Tool};
 use crate::frame::turn::{Turn, mail_runs};
@@ -59,7 +59,7 @@ impl World {
         let mut nodes: Vec<_> = (1..=u64::from(scene.nodes)).map(node).collect();
         if scene.has_leases() {
             for node in &nodes {
-                shelf.carry_out(T0, Request::Lease { node: node.id, lease_ms: LEASE_MS });
+                shelf.carry_out(T0, joins(node.id));
             }
         }
         let mut tasks = vec![TaskMemory::default(); scene.tasks()];

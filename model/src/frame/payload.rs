@@ -3,6 +3,7 @@
 use tokkuri_core::access::{Caller, Owner, Scopes};
 use tokkuri_core::id::{Key, NodeId, TaskId};
 use tokkuri_core::payload::{Capabilities, Misfit, Payload};
+use tokkuri_core::store::{Node, Request};
 use tokkuri_core::task::Draft;
 use tokkuri_core::time::Millis;
 
@@ -91,6 +92,13 @@ impl Who {
 fn owner(name: &'static str) -> Owner {
     let text = tokkuri_core::Text::new_static;
     Owner { principal: text(name), server: text(""), client: text(""), resource: text("") }
+}
+
+/// How a node joins.
+pub fn joins(id: NodeId) -> Request<Number> {
+    let text = tokkuri_core::Text::new_static;
+    let node = Node { id, name: text(""), address: None, version: text("") };
+    Request::Join { node: Box::new(node), lease_ms: LEASE_MS }
 }
 
 /// The draft of the task with this number.

@@ -7,14 +7,14 @@ use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::{NodeId, TaskId};
 use tokkuri_core::procedure::{After, Create, Expire, Input, Read, Seen, Step, TakeOver, Write};
 use tokkuri_core::run::Stop;
-use tokkuri_core::store::{Answer, Outcome, Request, Shelf, Unavailable};
+use tokkuri_core::store::{Answer, Load, Outcome, Request, Shelf, Unavailable};
 use tokkuri_core::task::{Effect, Task};
 use tokkuri_core::time::Millis;
 
 use crate::frame::action::{Action, Store};
 use crate::frame::hashed::Hashed;
 use crate::frame::look;
-use crate::frame::payload::{LEASE_MS, Number, draft, key, task_id, task_number};
+use crate::frame::payload::{LEASE_MS, Number, draft, joins, key, task_id, task_number};
 use crate::frame::scene::{Scene, What};
 use crate::frame::state::{Flight, Heard, Mail, Memory, Node, Running, Slot, State, Then};
 
@@ -219,8 +219,11 @@ impl<'a> Turn<'a> {
             | Request::Orphans { .. }
             | Request::TouchedSince { .. }
             | Request::Page { .. }
-            | Request::Lease { .. }
-            | Request::Resign { .. } => None,
+            | Request::Join { .. }
+            | Request::Renew { .. }
+            | Request::Resign { .. }
+            | Request::Nodes
+            | Request::Drain { .. } => None,
         };
         let before = self.s.shelf.clone();
         let outcome = self.s.shelf.change(|shelf| shelf.carry_out(now, request.clone()).outcome);
@@ -321,8 +324,8 @@ impl<'a> Turn<'a> {
         let now = self.s.now;
         let node = &self.s.nodes[usize::from(at)];
         if now < node.leased {
-            let request = Request::Lease { node: node.id, lease_ms: LEASE_MS };
-            if let Outcome::Leased(until) = self.store(None, request) {
+            let request = Request::Renew { node: node.id, load: Load::default(), lease_ms: LEASE_MS };
+            if let Outcome::Leased { until, .. } = self.store(None, request) {
                 self.s.nodes[usize::from(at)].change(|node| node.leased = until);
             }
         } else {
@@ -359,7 +362,7 @@ impl<'a> Turn<'a> {
         let id = NodeId(self.s.nodes[usize::from(at)].id.0 + 2);
         let mut leased = Millis(u64::MAX);
         if self.scene.has_leases()
-            && let Outcome::Leased(until) = self.store(None, Request::Lease { node: id, lease_ms: LEASE_MS })
+            && let Outcome::Leased { until, .. } = self.store(None, joins(id))
         {
             leased = until;
         }

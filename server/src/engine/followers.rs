@@ -102,6 +102,7 @@ mod tests {
     use tokkuri_core::id::NodeId;
     use tokkuri_core::payload::Capabilities;
     use tokkuri_core::procedure::Write;
+    use tokkuri_core::store::Node;
     use tokkuri_core::task::{Command, Draft, Status};
 
     use super::*;
@@ -138,7 +139,8 @@ mod tests {
             keep_ms: 0,
             max_questions: 1,
         };
-        store.carry_out(Request::Lease { node: NodeId(1), lease_ms: 60_000 }).answer().await;
+        let node = Node { id: NodeId(1), name: "other".into(), address: None, version: "1".into() };
+        store.carry_out(Request::Join { node: Box::new(node), lease_ms: 60_000 }).answer().await;
         let inserted = store.carry_out(Request::Insert { draft: Box::new(draft), limit: None }).answer().await;
         let Outcome::Inserted(task) = inserted.outcome else { panic!("it was not inserted: {inserted:?}") };
         task.id

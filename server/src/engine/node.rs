@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokkuri_core::Text;
 use tokkuri_core::host::Watch;
 use tokkuri_core::procedure::{Expire, Seen, TakeOver, Taken};
-use tokkuri_core::store::{Outcome, Request};
+use tokkuri_core::store::{Load, Node, Outcome, Request};
 
 use crate::engine::Engine;
 
@@ -37,7 +37,7 @@ impl NodeLoop {
     /// Takes the node's lease and whatever earlier processes left behind, so that nothing of theirs is `working` for ever.
     /// To be called before the node serves.
     pub async fn begin(&mut self) {
-        self.lease().await;
+        self.join().await;
         self.take_over().await;
     }
 
@@ -70,9 +70,27 @@ impl NodeLoop {
         }
     }
 
+    async fn join(&self) {
+        let node = Node {
+            id: self.engine.node,
+            name: Text::from("node"),
+            address: None,
+            version: Text::new_static(env!("CARGO_PKG_VERSION")),
+        };
+        let join = Request::Join { node: Box::new(node), lease_ms: self.engine.settings.lease_ms };
+        self.engine.store.carry_out(join).answer().await;
+    }
+
     async fn lease(&self) {
-        let lease = Request::Lease { node: self.engine.node, lease_ms: self.engine.settings.lease_ms };
-        self.engine.store.carry_out(lease).answer().await;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let load = Load { runs: count(self.engine.alive()), queued: count(self.engine.queued()) };
+        let node = self.engine.node;
+        let renew = Request::Renew { node, load, lease_ms: self.engine.settings.lease_ms };
+        if self.engine.store.carry_out(renew).answer().await.outcome == Outcome::LeaseLost {
+            // This process alone has the store: nobody else took anything over while it slept.
+            self.engine.store.carry_out(Request::Resign { node }).answer().await;
+            self.join().await;
+        }
     }
 
     /// One question, however many runs there are; then one load for each run that is behind. The watch moves on only once

@@ -175,7 +175,8 @@ pub const CASES: &[Case] = cases! {
     quota: the_limit_is_exact the_count_is_of_live_tasks concurrent_inserts_admit_exactly_the_limit;
     times: time_never_goes_back time_stands_still_when_its_source_goes_back;
     nodes: touched_tasks_are_those_of_the_node_ended_ones_included a_task_is_orphaned_unless_its_node_holds_a_lease
-        a_lease_runs_out;
+        a_lease_runs_out a_lost_lease_is_never_revived a_drain_is_told_with_each_renewal
+        nodes_are_listed_by_id_with_what_they_said;
     pages: pages_are_in_the_order_of_ids a_page_has_what_its_filter_admits;
     reference: any_sequence_of_requests_is_answered_as_by_the_reference;
     driven: procedures_that_race_keep_every_invariant;

@@ -1,14 +1,15 @@
 //! Random sequences of requests, each answered as the reference answers it at the same moment.
 
-use tokkuri_core::id::{Attempt, Revision, TaskId};
-use tokkuri_core::store::{Answer, Outcome, Request, Shelf};
+use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
+use tokkuri_core::store::{Answer, Load, Outcome, Request, Shelf};
 use tokkuri_core::task::{Command, Draft, Fault, Status};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 use super::Verdict;
 use super::samples::{
-    Dice, LONG_MS, NODE, OTHER_NODE, Shared, answer, draft, everything, holds, id, json, owner, question, short,
+    Dice, LONG_MS, NODE, OTHER_NODE, Shared, answer, draft, everything, holds, id, joining, json, owner, question,
+    short,
 };
 use super::trial::{Trial, applied};
 
@@ -56,8 +57,11 @@ fn judge(request: &Request<Json>, answer: Answer<Json>, shelf: &mut Shelf<Json>)
         | Request::Remove { .. }
         | Request::TouchedSince { .. }
         | Request::Page { .. }
-        | Request::Lease { .. }
-        | Request::Resign { .. } => request.clone(),
+        | Request::Join { .. }
+        | Request::Renew { .. }
+        | Request::Resign { .. }
+        | Request::Nodes
+        | Request::Drain { .. } => request.clone(),
     };
     let wanted = shelf.carry_out(now, unlimited).outcome;
     let agrees = match (request, &outcome, &wanted) {
@@ -92,9 +96,11 @@ fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
         Some(row) if !dice.one_in(8) => row.id,
         Some(_) | None => id(dice.roll()),
     };
-    let node = if dice.one_in(2) { NODE } else { OTHER_NODE };
+    let lasting = if dice.one_in(2) { NODE } else { OTHER_NODE };
+    // Nodes whose lease ran out never come back: others begin.
+    let node = if dice.one_in(2) { NodeId(3 + now.0 / 200) } else { lasting };
     let limit = u32::try_from(dice.below(6)).unwrap_or(0);
-    match dice.below(20) {
+    match dice.below(21) {
         0..=4 => {
             let draft = Draft {
                 id: if dice.one_in(10) { some_id(dice) } else { id(dice.roll()) },
@@ -151,8 +157,16 @@ fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
             }
             Request::Page { filter, after: dice.one_in(2).then(|| some_id(dice)), limit }
         }
-        16 => Request::Lease { node, lease_ms: dice.below(60) },
-        17 => Request::Resign { node },
+        16 => Request::Join { node: Box::new(joining(node)), lease_ms: dice.below(60) },
+        17 => {
+            let load = Load { runs: u32::try_from(dice.below(5)).unwrap_or(0), queued: limit };
+            Request::Renew { node: node, load, lease_ms: dice.below(60) }
+        }
+        18 => match dice.below(4) {
+            0 => Request::Resign { node: node },
+            1 | 2 => Request::Drain { node: node, drain: dice.one_in(2).then(|| dice.below(60)) },
+            _ => Request::Nodes,
+        },
         _ => Request::Load { id: some_id(dice) },
     }
 }

@@ -6,7 +6,7 @@ use tokkuri_core::Text;
 use tokkuri_core::access::{Caller, Owner, Scopes};
 use tokkuri_core::id::{NodeId, TaskId};
 use tokkuri_core::payload::Capabilities;
-use tokkuri_core::store::{Filter, Outcome};
+use tokkuri_core::store::{Filter, Node, Outcome};
 use tokkuri_core::task::{Draft, Task};
 use tokkuri_core::wire::Json;
 
@@ -68,6 +68,12 @@ pub(super) fn draft(n: u64) -> Draft<Json> {
         max_questions: 8,
         status_message: None,
     }
+}
+
+/// A node, as it joins. Which of them can be reached depends on its id.
+pub(super) fn joining(id: NodeId) -> Node {
+    let address = (id.0 % 2 == 1).then(|| format!("127.0.0.1:{}", id.0 % 60_000).into());
+    Node { id, name: format!("nœud {id}").into(), address, version: "1.2.3-rc.4+5".into() }
 }
 
 pub(super) fn everything() -> Filter {

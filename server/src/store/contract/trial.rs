@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{NodeId, Revision, TaskId};
-use tokkuri_core::store::{Answer, Filter, Outcome, Request, Row};
+use tokkuri_core::store::{Answer, Filter, Load, NodeState, Outcome, Request, Row};
 use tokkuri_core::task::{Command, Draft, Task};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 use super::history::History;
-use super::samples::{Shared, holds, short, unexpected};
+use super::samples::{Shared, holds, joining, short, unexpected};
 use super::{HandClock, Subject};
 
 /// How much later than promised a moment may come by the store's clock.
@@ -66,8 +66,10 @@ impl Trial {
             | (Asked::Due, Outcome::Due(_))
             | (Asked::Remove, Outcome::Removed(_))
             | (Asked::Touched, Outcome::Touched(_))
-            | (Asked::Lease, Outcome::Leased(_))
-            | (Asked::Resign, Outcome::Released) => &[],
+            | (Asked::Lease, Outcome::Leased { .. } | Outcome::LeaseLost)
+            | (Asked::Resign, Outcome::Released)
+            | (Asked::Nodes, Outcome::Nodes(_))
+            | (Asked::Drain, Outcome::Drained(_)) => &[],
             (_, outcome) => return Err(format!("no answer to {asked:?}: {}", short(outcome))),
         };
         for task in shown {
@@ -217,18 +219,65 @@ impl Trial {
         }
     }
 
-    /// A lease, and until when it holds.
-    pub(super) async fn lease(&self, node: NodeId, lease_ms: u64) -> Result<Millis, String> {
-        let answer = self.ask(Request::Lease { node, lease_ms }).await?;
+    /// A node joins. Until when its lease holds and whether it is to drain; `None` if its lease is lost.
+    pub(super) async fn join(&self, node: NodeId, lease_ms: u64) -> Result<Option<Leased>, String> {
+        self.leased(Request::Join { node: Box::new(joining(node)), lease_ms }, lease_ms).await
+    }
+
+    /// A node renews its lease.
+    pub(super) async fn renew(&self, node: NodeId, load: Load, lease_ms: u64) -> Result<Option<Leased>, String> {
+        self.leased(Request::Renew { node, load, lease_ms }, lease_ms).await
+    }
+
+    async fn leased(&self, request: Request<Json>, lease_ms: u64) -> Result<Option<Leased>, String> {
+        let answer = self.ask(request).await?;
         match answer.outcome {
-            Outcome::Leased(until) => {
+            Outcome::Leased { until, drain } => {
                 let promised = answer.now.after(lease_ms);
                 holds(until == promised, || format!("a lease until {}, wanted {}", until.0, promised.0))?;
-                Ok(until)
+                Ok(Some(Leased { until, drain }))
             }
+            Outcome::LeaseLost => Ok(None),
             outcome => Err(unexpected("a lease", &outcome)),
         }
     }
+
+    /// A node that nothing speaks against joins, or extends its lease. Until when it holds.
+    pub(super) async fn lease(&self, node: NodeId, lease_ms: u64) -> Result<Millis, String> {
+        match self.join(node, lease_ms).await? {
+            Some(leased) => Ok(leased.until),
+            None => Err(format!("{node} has lost its lease, though it did not run out")),
+        }
+    }
+
+    pub(super) async fn resign(&self, node: NodeId) -> Result<(), String> {
+        let outcome = self.ask(Request::Resign { node }).await?.outcome;
+        holds(outcome == Outcome::Released, || unexpected("Released", &outcome))
+    }
+
+    pub(super) async fn nodes(&self) -> Result<(Millis, Vec<NodeState>), String> {
+        let answer = self.ask(Request::Nodes).await?;
+        match answer.outcome {
+            Outcome::Nodes(nodes) => Ok((answer.now, nodes)),
+            outcome => Err(unexpected("nodes", &outcome)),
+        }
+    }
+
+    /// When the drain was asked for, and whether the node is known and alive.
+    pub(super) async fn drain(&self, node: NodeId, drain: Option<u64>) -> Result<(Millis, bool), String> {
+        let answer = self.ask(Request::Drain { node, drain }).await?;
+        match answer.outcome {
+            Outcome::Drained(known) => Ok((answer.now, known)),
+            outcome => Err(unexpected("a drain", &outcome)),
+        }
+    }
+}
+
+/// What a node is told of its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leased {
+    pub(super) until: Millis,
+    pub(super) drain: Option<Millis>,
 }
 
 /// The state that a command makes of another.
@@ -252,6 +301,8 @@ enum Asked {
     Page,
     Lease,
     Resign,
+    Nodes,
+    Drain,
 }
 
 impl From<&Request<Json>> for Asked {
@@ -266,8 +317,10 @@ impl From<&Request<Json>> for Asked {
             Request::Orphans { .. } => Self::Orphans,
             Request::TouchedSince { .. } => Self::Touched,
             Request::Page { .. } => Self::Page,
-            Request::Lease { .. } => Self::Lease,
+            Request::Join { .. } | Request::Renew { .. } => Self::Lease,
             Request::Resign { .. } => Self::Resign,
+            Request::Nodes => Self::Nodes,
+            Request::Drain { .. } => Self::Drain,
         }
     }
 }

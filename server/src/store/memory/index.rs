@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{NodeId, TaskId};
+use tokkuri_core::store::Nodes;
 use tokkuri_core::time::Millis;
 
 use super::table::Stored;
@@ -19,7 +20,8 @@ pub(super) struct Index {
     /// Live rows only, by the end of their life: those that are over are told from the others without a walk over them all.
     owners: HashMap<Owner, BTreeSet<(Millis, TaskId)>>,
     nodes: BTreeMap<NodeId, OfNode>,
-    leases: HashMap<NodeId, Millis>,
+    /// The nodes and their leases.
+    pub(super) leases: Nodes,
 }
 
 #[derive(Default)]
@@ -108,7 +110,7 @@ impl Index {
 
     /// For each node that holds no lease at `now`, its live tasks in the order of their ids.
     pub(super) fn orphans(&self, now: Millis) -> impl Iterator<Item = impl Iterator<Item = TaskId>> {
-        let lost = move |node: &NodeId| self.leases.get(node).is_none_or(|until| *until <= now);
+        let lost = move |node: &NodeId| !self.leases.holds_lease(now, *node);
         self.nodes.iter().filter(move |(node, _)| lost(node)).map(|(_, of_node)| of_node.live.iter().copied())
     }
 
@@ -122,17 +124,5 @@ impl Index {
     pub(super) fn after(&self, after: Option<TaskId>) -> impl Iterator<Item = TaskId> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.ids.range((from, Bound::Unbounded)).copied()
-    }
-
-    /// A node lives until then.
-    pub(super) fn lease(&mut self, node: NodeId, now: Millis, until: Millis) {
-        // A lease that ran out is as good as none; dropping it here keeps nodes that are gone from piling up.
-        self.leases.retain(|_, until| now < *until);
-        self.leases.insert(node, until);
-    }
-
-    /// A node gives up its lease.
-    pub(super) fn resign(&mut self, node: NodeId) {
-        self.leases.remove(&node);
     }
 }

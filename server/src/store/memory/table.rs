@@ -97,16 +97,30 @@ impl Table {
                 (now, Outcome::Touched(rows.map(|row| (row.id, row.revision)).collect()))
             }
             Request::Page { filter, after, limit } => self.page(clock, &filter, after, limit as usize),
-            Request::Lease { node, lease_ms } => {
+            Request::Join { node, lease_ms } => {
                 let mut index = self.index();
                 let now = clock.now();
-                let until = now.after(lease_ms);
-                index.lease(node, now, until);
-                (now, Outcome::Leased(until))
+                (now, Outcome::leased(index.leases.join(now, *node, lease_ms)))
+            }
+            Request::Renew { node, load, lease_ms } => {
+                let mut index = self.index();
+                let now = clock.now();
+                (now, Outcome::leased(index.leases.renew(now, node, load, lease_ms)))
             }
             Request::Resign { node } => {
-                self.index().resign(node);
+                let mut index = self.index();
+                index.leases.resign(node);
                 (clock.now(), Outcome::Released)
+            }
+            Request::Nodes => {
+                let index = self.index();
+                let now = clock.now();
+                (now, Outcome::Nodes(index.leases.list(now)))
+            }
+            Request::Drain { node, drain } => {
+                let mut index = self.index();
+                let now = clock.now();
+                (now, Outcome::Drained(index.leases.drain(now, node, drain)))
             }
         };
         Ok(Answer { now, outcome })

@@ -13,7 +13,7 @@ use tokkuri_core::Text;
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{Attempt, NodeId, TaskId};
 use tokkuri_core::payload::Capabilities;
-use tokkuri_core::store::Answer;
+use tokkuri_core::store::{Answer, Node};
 use tokkuri_core::task::{Command, Draft, Task};
 
 use super::*;
@@ -157,7 +157,8 @@ async fn all_is_as_it_was_after_a_restart_but_the_leases() {
     let ended = applied(&ended, ended.updated, complete);
     let commit = Request::Commit { expected: first.revision, task: Arc::clone(&ended) };
     assert_eq!(ask(&store, commit).await.outcome, Outcome::Committed);
-    ask(&store, Request::Lease { node: first.node, lease_ms: 600_000 }).await;
+    let joining = Node { id: first.node, name: "a".into(), address: None, version: "1".into() };
+    ask(&store, Request::Join { node: Box::new(joining), lease_ms: 600_000 }).await;
     assert_eq!(ask(&store, Request::Orphans { limit: 9 }).await.outcome, Outcome::Orphans(vec![]));
     drop(store);
 
