@@ -9,6 +9,7 @@ mod hints;
 mod node;
 mod peers;
 mod places;
+mod presence;
 pub mod probe;
 pub mod recorder;
 mod runner;
@@ -34,10 +35,12 @@ use tokkuri_core::wire::Json;
 
 pub use node::NodeLoop;
 pub use peers::{Alone, Peers};
+pub(crate) use places::{Ticket, WAITING};
+pub(crate) use presence::Presence;
 pub(crate) use task_run::TaskRun;
 
 use self::hints::Hints;
-use self::places::{Places, WAITING};
+use self::places::Places;
 use self::probe::Probe;
 use self::recorder::Recorder;
 use crate::store::Store;
@@ -59,8 +62,12 @@ pub struct TaskSettings {
     pub poll_interval_ms: u64,
     /// How many live tasks one owner may have; `None` for any number.
     pub max_per_principal: Option<u32>,
-    /// How many tasks run at once on this node; further ones wait, and owners take turns.
+    /// How many tasks run at once on this node; further ones wait, and owners take turns. A run whose task is over counts for as
+    /// long as anything of it is alive: its thread, say.
     pub max_runs: usize,
+    /// How many threads tools may block at once on this node, in the request or as a task; further ones wait, and owners take
+    /// turns. Less than what the runtime has (tokio: 512), which needs some of its own.
+    pub max_blocking_threads: usize,
     /// How many bytes the arguments of a task may have, and the answers of one update.
     pub max_argument_bytes: usize,
     /// How many bytes a result may have.
@@ -80,6 +87,7 @@ impl Default for TaskSettings {
             poll_interval_ms: 1_000,
             max_per_principal: Some(100),
             max_runs: 1_000,
+            max_blocking_threads: 256,
             max_argument_bytes: 1 << 20,
             max_result_bytes: 4 << 20,
             max_questions: 64,
@@ -96,6 +104,7 @@ pub struct Engine {
     registry: Registry<Json>,
     followers: Arc<Followers<Json>>,
     places: Arc<Places>,
+    threads: Arc<Places>,
     tools: ToolSet,
     settings: TaskSettings,
     /// Runs that are alive, blocking ones whose task has ended included.
@@ -133,6 +142,7 @@ impl Engine {
             registry: Registry::new(SHARDS),
             followers: Arc::new(Followers::new(SHARDS)),
             places: Places::new(settings.max_runs),
+            threads: Places::new(settings.max_blocking_threads),
             tools,
             settings,
             alive: AtomicUsize::new(0),
@@ -192,10 +202,10 @@ impl Engine {
         self.places.waiting()
     }
 
-    /// Counts a run as alive for as long as the guard is.
-    pub(crate) fn alive_guard(self: &Arc<Self>) -> Alive {
+    /// Takes a run of this owner's in; `ticket` is its place, if it has one.
+    pub(crate) fn present(self: &Arc<Self>, owner: Owner, ticket: Option<Ticket>) -> Arc<Presence> {
         self.alive.fetch_add(1, Ordering::Relaxed);
-        Alive(Arc::clone(self))
+        Arc::new(Presence { engine: Arc::clone(self), owner, _ticket: ticket })
     }
 
     /// Whether the owner may have one more live task. Only a hint: what binds is the store's insert.
@@ -310,15 +320,5 @@ impl Engine {
         let ticket = self.places.ticket((task.id, task.attempt), &task.origin.owner);
         let engine = Arc::clone(self);
         self.tracker.spawn(async move { runner::run(engine, task, ticket).await });
-    }
-}
-
-/// Counts a run for as long as anything of it is alive.
-#[derive(Debug)]
-pub(crate) struct Alive(Arc<Engine>);
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.alive.fetch_sub(1, Ordering::Relaxed);
     }
 }

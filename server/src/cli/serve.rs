@@ -96,6 +96,7 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
                 Limit::Unlimited => None,
             },
             max_runs: tasks.max_runs,
+            max_blocking_threads: tasks.max_blocking_threads,
             max_argument_bytes: tasks.max_argument_bytes,
             max_result_bytes: tasks.max_result_bytes,
             max_questions: u32::try_from(tasks.max_questions).unwrap_or(u32::MAX),

@@ -141,8 +141,11 @@ pub struct TasksConfig {
     pub poll_interval_ms: u64,
     /// Live tasks of one owner. Default 100; `"unlimited"` for no limit.
     pub max_per_principal: Limit,
-    /// Tasks that run at once on this node; further ones wait, and their owners take turns. Default 1000.
+    /// Tasks that run at once on this node; further ones wait, and their owners take turns. A run that goes on although its task is
+    /// over, because it blocks a thread, counts until it has ended. Default 1000.
     pub max_runs: usize,
+    /// Threads that tools may block at once on this node; further runs wait, and their owners take turns. Default 256.
+    pub max_blocking_threads: usize,
     /// Largest arguments of a call that becomes a task, and largest answers of one `tasks/update`, in bytes: the store keeps
     /// them until the task ends. Default 1 MiB.
     pub max_argument_bytes: usize,
@@ -164,6 +167,7 @@ impl Default for TasksConfig {
             poll_interval_ms: 1000,
             max_per_principal: Limit::AtMost(100),
             max_runs: 1000,
+            max_blocking_threads: 256,
             max_argument_bytes: 1 << 20,
             max_result_bytes: 4 << 20,
             max_questions: 64,

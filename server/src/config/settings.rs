@@ -152,6 +152,9 @@ pub(super) const SECTIONS: &[Section] = &[
                 Ok(())
             }),
             open("max_runs", |d, v| v.size(1..=1_000_000, "runs").map(|x| d.config.tasks.max_runs = x)),
+            open("max_blocking_threads", |d, v| {
+                v.size(1..=400, "threads").map(|x| d.config.tasks.max_blocking_threads = x)
+            }),
             open("max_argument_bytes", |d, v| v.size(1..=GIB, BYTES).map(|x| d.config.tasks.max_argument_bytes = x)),
             open("max_result_bytes", |d, v| v.size(1..=GIB, BYTES).map(|x| d.config.tasks.max_result_bytes = x)),
             open("max_questions", |d, v| v.size(1..=100_000, "questions").map(|x| d.config.tasks.max_questions = x)),

@@ -57,6 +57,7 @@ keep_ms = 0
 poll_interval_ms = 50
 max_per_principal = "unlimited"
 max_runs = 2
+max_blocking_threads = 3
 max_argument_bytes = 9
 max_result_bytes = 3
 max_questions = 4
@@ -134,6 +135,7 @@ fn every_setting_of_the_contract_reaches_its_field() {
             poll_interval_ms: 50,
             max_per_principal: Limit::Unlimited,
             max_runs: 2,
+            max_blocking_threads: 3,
             max_argument_bytes: 9,
             max_result_bytes: 3,
             max_questions: 4,

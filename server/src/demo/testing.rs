@@ -57,7 +57,12 @@ impl Client {
             round: Round::new(Replay::new(capabilities, BTreeMap::new(), BTreeMap::new())),
             asks: Asks::Session(Box::new(Ear(self.clone()))),
         };
-        RunContext { mode: Mode::Inline(Arc::new(inline)), info: Arc::new(CallInfo::default()), capabilities }
+        RunContext {
+            mode: Mode::Inline(Arc::new(inline)),
+            info: Arc::new(CallInfo::default()),
+            capabilities,
+            presence: None,
+        }
     }
 
     /// Waits until it was told something that fits.

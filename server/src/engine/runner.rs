@@ -14,7 +14,7 @@ use tokkuri_core::wire::Json;
 
 use crate::engine::places::{Ticket, WAITING};
 use crate::engine::probe::Point;
-use crate::engine::{Engine, TaskRun};
+use crate::engine::{Engine, Presence, TaskRun};
 use crate::tool::{CallInfo, Mode, RunContext, Tool, ToolError, ToolResult, outcome};
 
 /// What a client learns of a panic. What the panic said stays in the log.
@@ -24,9 +24,11 @@ const PANICKED: &str = "The tool stopped unexpectedly.";
 pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: Ticket) {
     let handle = TaskRun { engine: Arc::clone(&engine), id: task.id, attempt: task.attempt };
     let waited = wait_for_turn(&handle, &task, &mut ticket).await;
+    // Held here to the end as well: the next run starts when the end of this one is stored.
+    let presence = engine.present(task.origin.owner.clone(), Some(ticket));
     let ended = match (waited, engine.tools.find(&task.origin.tool).cloned()) {
         (Err(stop), _) => Ended::Stopped(stop),
-        (Ok(()), Some(tool)) => attend(&handle, &tool, &task).await,
+        (Ok(()), Some(tool)) => attend(&handle, &tool, &task, &presence).await,
         // It was created by a process that had the tool.
         (Ok(()), None) => {
             Ended::Of(Err(Fault::internal(format!("This server has no tool {:?} any more.", task.origin.tool))))
@@ -39,7 +41,7 @@ pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: 
         Box::pin(engine.drive(Write::end(task.id, command))).await;
     }
     engine.registry.release(task.id, task.attempt);
-    drop(ticket);
+    drop(presence);
 }
 
 /// Over once the run has a place, or will never need one.
@@ -74,7 +76,7 @@ enum Ended {
 }
 
 /// Polls the body until it ends or has to stop, and writes its progress meanwhile.
-async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> Ended {
+async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>, presence: &Arc<Presence>) -> Ended {
     let Some(live) = task.live() else { return Ended::Stopped(Stop::Lost) };
     let origin = &task.origin;
     let info = CallInfo {
@@ -85,14 +87,15 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>) -> E
         scopes: origin.granted.clone(),
         traceparent: origin.traceparent.clone(),
     };
-    let cx = RunContext { mode: Mode::Task(handle.clone()), info: Arc::new(info), capabilities: origin.capabilities };
-    let alive = handle.engine.alive_guard();
+    let cx = RunContext {
+        mode: Mode::Task(handle.clone()),
+        info: Arc::new(info),
+        capabilities: origin.capabilities,
+        presence: Some(Arc::clone(presence)),
+    };
     let (body, arguments) = (Arc::clone(tool), live.arguments.clone());
     // Everything of the tool's own happens inside the guarded future: also what it does before its first await.
-    let run = Box::pin(async move {
-        let _alive = alive;
-        body.body.run(arguments, cx).await
-    });
+    let run = Box::pin(async move { body.body.run(arguments, cx).await });
     let mut run = AssertUnwindSafe(run).catch_unwind();
 
     let ended = {

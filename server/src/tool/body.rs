@@ -115,9 +115,18 @@ where
         let body = std::sync::Arc::clone(&self.body);
         Box::pin(async move {
             let arguments = read(&arguments)?;
+            let thread = cx.thread().await;
             let cx = BlockingContext::new(cx);
-            let thread = tokio::task::spawn_blocking(move || body(arguments, cx)?.into_tool_result());
-            match thread.await {
+            let running = tokio::task::spawn_blocking(move || {
+                // The thread is given back when the body has left it, not when nobody waits for the body any more.
+                let _thread = thread;
+                // Nobody may be waiting by now, since a thread that is called for may take a while to come.
+                if cx.is_cancelled() {
+                    return Err(ToolError::failed("the run was stopped before it began"));
+                }
+                body(arguments, cx)?.into_tool_result()
+            });
+            match running.await {
                 Ok(outcome) => outcome,
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),

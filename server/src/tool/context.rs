@@ -12,7 +12,7 @@ use tokkuri_core::payload::Capabilities;
 use tokkuri_core::run::Stop;
 use tokkuri_core::wire::Json;
 
-use crate::engine::TaskRun;
+use crate::engine::{Presence, TaskRun, Ticket, WAITING};
 use crate::tool::ask::{self, AskError, Consent, Elicited, Root};
 
 mod inline;
@@ -46,6 +46,8 @@ pub struct RunContext {
     pub(crate) info: Arc<CallInfo>,
     /// What the request that started the run declared.
     pub(crate) capabilities: Capabilities,
+    /// What the run takes up of its node, which it does for as long as there is a context of it; none in a test of a tool alone.
+    pub(crate) presence: Option<Arc<Presence>>,
 }
 
 #[derive(Clone, Debug)]
@@ -170,6 +172,22 @@ impl RunContext {
     /// [`AskError`]: the run has to stop, or the client cannot be asked this.
     pub async fn ask_raw(&self, key: impl Into<Key>, request: Json) -> Result<Json, AskError> {
         self.ask(key.into(), request, Wait::Async).await
+    }
+
+    /// A thread to block; waits until one is free, and says so.
+    pub(crate) async fn thread(&self) -> Option<Ticket> {
+        let mut thread = self.presence.as_ref()?.thread();
+        if thread.waits() {
+            let say = |message: &str| {
+                if let Mode::Task(run) = &self.mode {
+                    run.progress(message.into());
+                }
+            };
+            say(WAITING);
+            thread.turn().await;
+            say("");
+        }
+        Some(thread)
     }
 
     async fn ask(&self, key: Key, request: Json, wait: Wait) -> Result<Json, AskError> {

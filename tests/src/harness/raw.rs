@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::{DEADLINE, reply};
@@ -53,6 +53,16 @@ impl Connection {
     /// If nobody listens.
     pub async fn open(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.expect("connect"), unread: Vec::new() }
+    }
+
+    /// Connects, and takes little at a time: whoever does not read it soon holds the other side up.
+    ///
+    /// # Panics
+    /// If nobody listens.
+    pub async fn open_narrow(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4 << 10).expect("a small buffer");
+        Self { stream: socket.connect(address).await.expect("connect"), unread: Vec::new() }
     }
 
     /// Writes these bytes.

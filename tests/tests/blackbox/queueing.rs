@@ -1,6 +1,9 @@
 //! `tasks.max_runs`: tasks that wait for a place to run.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tokkuri_tests::harness::raw::Connection;
 use tokkuri_tests::harness::{Client, Reply};
 
 use super::bed;
@@ -73,7 +76,7 @@ async fn a_cancelled_or_expired_task_of_the_queue_never_starts() {
 
     let server = bed().setting("tasks.max_runs", 1).setting("tasks.ttl_ms", 400).start();
     let client = server.client();
-    // The one that runs has a place for as long as its thread does, whatever becomes of its task.
+    // The one that runs has a place for as long as its grace takes, whatever becomes of its task.
     client.create("stubborn", json!({"ms": 1500})).await;
     let expired = queued(&client, "expired").await;
     client.wait_gone(&expired).await;
@@ -121,4 +124,91 @@ async fn a_restart_of_the_server_fails_what_was_queued_and_says_why() {
     gate(&client, "a").await;
     queued(&client, "never").await;
     server.terminate(std::time::Duration::from_secs(10)).await;
+}
+
+/// A body that never asks whether it was cancelled goes on: its task is over, its thread is not.
+#[tokio::test]
+async fn a_cancelled_run_has_its_place_until_its_thread_has_ended() {
+    const BLOCKED: u64 = 2_000;
+    let server = bed().setting("tasks.max_runs", 1).start();
+    let client = server.client();
+    let start = Instant::now();
+    let blocking = client.create("block", json!({"ms": BLOCKED})).await;
+    client.wait_runs(1).await;
+    let next = queued(&client, "next").await;
+    client.task_cancel(&blocking).await.acknowledged();
+    assert_eq!(client.task_get(&blocking).await.task_status(), "cancelled", "the task is over at once");
+    assert_eq!(says(&client.task_get(&next).await), Some(WAITS));
+    assert_eq!(client.wait_end(&next).await.task_text(), "counted");
+    assert!(start.elapsed() >= Duration::from_millis(BLOCKED), "it had the place of a thread that was still there");
+    assert_eq!(client.task_get(&blocking).await.task_status(), "cancelled", "what it returned then is nobody's");
+}
+
+#[tokio::test]
+async fn a_blocking_run_that_looks_gives_its_place_up_at_once() {
+    let server = bed().setting("tasks.max_runs", 1).start();
+    let client = server.client();
+    let blocking = client.create("block", json!({"ms": 600_000, "poll": true})).await;
+    let next = queued(&client, "next").await;
+    client.task_cancel(&blocking).await.acknowledged();
+    assert_eq!(client.wait_end(&next).await.task_text(), "counted");
+}
+
+#[tokio::test]
+async fn creating_and_cancelling_over_and_over_does_not_pass_the_limit() {
+    const RUNS: u64 = 3;
+    let server = bed().setting("tasks.max_runs", RUNS).setting("tasks.max_per_principal", 5).start();
+    let client = server.client();
+    let mut most = 0;
+    for _ in 0..40 {
+        let id = client.create("block", json!({"ms": 1_000})).await;
+        client.task_cancel(&id).await.acknowledged();
+        most = most.max(client.runs().await);
+    }
+    assert!((1..=RUNS).contains(&most), "{most} threads");
+    client.wait_runs(0).await;
+    gate(&client, "a").await;
+}
+
+#[tokio::test]
+async fn threads_that_tools_block_are_limited_whoever_waits_for_one_says_so_and_what_does_not_block_goes_on() {
+    let server = bed().setting("tasks.max_blocking_threads", 1).start();
+    let client = server.client();
+    let first = client.create("block", json!({"ms": 600_000, "poll": true})).await;
+    client.wait_runs(1).await;
+    let second = client.create("block", json!({"ms": 1, "poll": true})).await;
+    // It would outlive the test.
+    let cancelled = client.create("block", json!({"ms": 600_000})).await;
+    for id in [&second, &cancelled] {
+        client.wait(id, "that it waits", |reply| says(reply) == Some(WAITS)).await;
+    }
+    assert_eq!(client.create("count", json!({"name": "c"})).await.len(), 24);
+    client.wait_counter("c", |counter| counter.finished == 1).await;
+    client.task_cancel(&cancelled).await.acknowledged();
+    assert_eq!(client.task_get(&cancelled).await.task_status(), "cancelled");
+    assert_eq!(client.runs().await, 1);
+    client.task_cancel(&first).await.acknowledged();
+    let end = client.wait_end(&second).await;
+    assert_eq!((end.task_text(), says(&end)), ("done", None));
+    client.wait_runs(0).await;
+}
+
+#[tokio::test]
+async fn threads_of_calls_that_nobody_waits_for_any_more_are_limited_too() {
+    const THREADS: u64 = 2;
+    let server = bed().setting("tasks.max_blocking_threads", THREADS).start();
+    let client = server.client();
+    let call = client.declaring(json!({})).tool("block", json!({"ms": 1_500})).to_http();
+    let mut most = 0;
+    for _ in 0..10 {
+        let mut connection = Connection::open(server.http()).await;
+        connection.write(&call).await;
+        // Some have begun by then, some have not.
+        most = most.max(client.runs().await);
+        drop(connection);
+    }
+    most = most.max(client.runs().await);
+    assert!((1..=THREADS).contains(&most), "{most} threads");
+    client.wait_runs(0).await;
+    assert_eq!(client.declaring(json!({})).call_tool("block", json!({"ms": 1})).await.text(), "done");
 }

@@ -31,12 +31,10 @@ impl Calls {
             mode: Mode::Inline(Arc::clone(&inline)),
             info: Arc::new(call.info.clone()),
             capabilities: call.declared.asks,
+            presence: Some(self.engine.present(call.caller.owner.clone(), None)),
         };
-        let (tool, alive) = (Arc::clone(&call.tool), self.engine.alive_guard());
-        let run = async move {
-            let _alive = alive;
-            tool.body.run(arguments, cx).await
-        };
+        let tool = Arc::clone(&call.tool);
+        let run = async move { tool.body.run(arguments, cx).await };
         let outcome = match play(&inline, call.tool.grace, run).await {
             End::Returned(Err(ToolError(outcome::Kind::Suspended))) | End::Open => {
                 return Err(self.open(&call, &inline));
