@@ -344,6 +344,6 @@ fn door<H: ServerHandler>(
     let factory = handler.clone();
     let sessions = Arc::new(handler.sessions());
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
-    let listening = Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping);
+    let listening = Arc::new(Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping));
     Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening)
 }

@@ -1,7 +1,7 @@
 //! The front door: MCP 2026-07-28 and earlier revisions, over HTTP and stdio.
 //!
 //! [`ladder`] says what is wrong with a request, [`door`] decides which way it goes, [`tasks`], [`call`] and [`listen`] answer what is ours,
-//! and [`handler`] is what rmcp drives for everything else.
+//! and [`handler`] is what rmcp drives for everything else. [`stdio`] is the door of a client that started the server itself.
 
 pub(crate) mod call;
 mod depth;
@@ -17,5 +17,6 @@ mod param_headers;
 pub(crate) mod refusal;
 pub(crate) mod request_state;
 pub(crate) mod sessions;
+pub(crate) mod stdio;
 mod tasks;
 mod until;

@@ -12,12 +12,14 @@ use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::{ENDPOINT, NoHandler};
 use crate::engine::{Engine, NodeLoop};
 use crate::listener::{self, ConnectionLimits, Tls};
 use crate::mcp::door::Door;
 use crate::mcp::handler::Handler;
+use crate::mcp::stdio;
 
 /// A server that can serve.
 #[derive(Debug)]
@@ -69,20 +71,14 @@ impl<H: ServerHandler> Server<H> {
         stop: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
         let node = self.begin().await;
-        let client = async {
-            let serving = rmcp::serve_server(self.handler.clone(), rmcp::transport::stdio()).await;
-            match serving {
-                Ok(serving) => serving.waiting().await.map(|_| ()).map_err(io::Error::other),
-                // A client that closes its end before it said anything wanted nothing.
-                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-                Err(error) => Err(io::Error::other(error)),
-            }
-        };
-        let mut client = std::pin::pin!(client);
+        let streams = TaskTracker::new();
+        let (input, output) = rmcp::transport::stdio();
+        let listening = Arc::clone(self.door.listening());
+        let mut client = tokio::spawn(stdio::serve(self.handler.clone(), listening, streams.clone(), input, output));
         let mut ended = None;
         let over = async {
             tokio::select! {
-                served = &mut client => ended = Some(served),
+                served = &mut client => ended = Some(served.unwrap_or_else(|error| Err(io::Error::other(error)))),
                 () = stop => {}
             }
         };
@@ -91,9 +87,14 @@ impl<H: ServerHandler> Server<H> {
             None => {
                 over.await;
                 self.engine.shut_down(self.shutdown).await;
+                self.stopping.cancel();
                 Ok(())
             }
         };
+        // Streams of tasks say that they end. A client that does not read is not waited for long.
+        streams.close();
+        let _ = tokio::time::timeout(Duration::from_secs(1), streams.wait()).await;
+        client.abort();
         end(node).await;
         served.and(ended.unwrap_or(Ok(())))
     }

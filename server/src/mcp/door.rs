@@ -27,6 +27,7 @@ use tokkuri_core::wire::{CreateTaskResult, Json};
 
 use crate::app::BuildError;
 use crate::auth::{self, Challenges, Guard};
+use crate::engine::followers::NotFollowed;
 use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
 use crate::mcp::envelope::{Message, Params, RawId};
 use crate::mcp::handler::{Handler, InTheRequest};
@@ -52,7 +53,7 @@ pub(crate) struct Door<H> {
     challenges: Challenges,
     /// How long a client may take to send a body.
     read_timeout: Duration,
-    listening: Listening,
+    listening: Arc<Listening>,
     /// Our tools with arguments that clients repeat in headers.
     mirrored: BTreeMap<String, ParamHeaders>,
 }
@@ -90,7 +91,7 @@ impl<H: ServerHandler> Door<H> {
         sessions: Arc<OwnedSessions>,
         guard: Option<Arc<Guard>>,
         read_timeout: Duration,
-        listening: Listening,
+        listening: Arc<Listening>,
     ) -> Result<Self, BuildError> {
         let challenges = guard.as_ref().map(|guard| guard.challenges().clone()).unwrap_or_default();
         let mut mirrored = BTreeMap::new();
@@ -107,6 +108,11 @@ impl<H: ServerHandler> Door<H> {
     /// What the endpoint is guarded by.
     pub(crate) const fn guard(&self) -> Option<&Arc<Guard>> {
         self.guard.as_ref()
+    }
+
+    /// The streams of tasks, of which a client over stdio has its share.
+    pub(crate) const fn listening(&self) -> &Arc<Listening> {
+        &self.listening
     }
 
     /// Answers one HTTP request.
@@ -292,14 +298,13 @@ impl<H: ServerHandler> Door<H> {
             Some(request) => Others::open(self.pass_on(parts.clone(), Full::new(request)).await).await,
             None => None,
         };
-        let until = auth::expires(parts);
-        match self
-            .listening
-            .open(engine, call, &self.challenges, Opening { caller, tasks, others, permit, until })
-            .await
-        {
-            Ok(response) => Way::Stream(Box::new(response.map(Body::new))),
-            Err(answer) => Way::Short(answer),
+        let opening = Opening { caller, tasks, others, permit, until: auth::expires(parts) };
+        match self.listening.open(engine, call.id, opening).await {
+            Ok(stream) => Way::Stream(Box::new(listen::response(stream).map(Body::new))),
+            Err(NotFollowed::LacksScope { needed }) => Way::Short(self.challenges.lacks_scope(&needed)),
+            Err(NotFollowed::Unavailable(unavailable)) => {
+                Way::Short(tasks::refuse(call, &fault::unavailable(&unavailable)))
+            }
         }
     }
 

@@ -26,20 +26,18 @@ use tokkuri_core::id::TaskId;
 use tokkuri_core::task::Fault;
 use tokkuri_core::wire::Json;
 
-use crate::auth::Challenges;
 use crate::engine::Engine;
 use crate::engine::followers::NotFollowed;
 use crate::mcp::envelope::RawId;
 use crate::mcp::fault;
 use crate::mcp::headers::Accepts;
 use crate::mcp::ladder::Call;
-use crate::mcp::refusal::{Answer, INVALID_REQUEST, Refusal};
-use crate::mcp::tasks;
+use crate::mcp::refusal::{INVALID_REQUEST, Refusal};
 
 use self::event::Wire;
-pub(super) use self::others::Others;
+pub(super) use self::others::{Granted, Others};
 pub(super) use self::permit::{Permit, Permits, Permitted};
-use self::stream::Stream;
+pub(super) use self::stream::Stream;
 
 /// How many tasks one stream may follow.
 const MOST_TASKS: usize = 1_000;
@@ -76,39 +74,39 @@ impl Listening {
         self.permits.take(&caller.owner.principal).ok_or_else(|| fault::too_many_streams(self.permits.max()))
     }
 
-    /// Opens a stream for tasks, with the events of `others` spliced in.
+    /// Opens a stream for tasks under the request's id, with the events of `others` spliced in.
     ///
     /// # Errors
-    /// The answer that goes out instead.
+    /// Why there is none.
     pub(super) async fn open(
         &self,
         engine: &Arc<Engine>,
-        call: &Call<'_>,
-        challenges: &Challenges,
+        id: RawId<'_>,
         opening: Opening,
-    ) -> Result<Response<Stream>, Answer> {
+    ) -> Result<Stream, NotFollowed> {
         let Opening { caller, tasks, others, permit, until } = opening;
-        let subscription = engine.follow(caller, tasks).await.map_err(|why| match why {
-            NotFollowed::LacksScope { needed } => challenges.lacks_scope(&needed),
-            NotFollowed::Unavailable(unavailable) => tasks::refuse(call, &fault::unavailable(&unavailable)),
-        })?;
-        let wire = Wire::new(call.id);
+        let subscription = engine.follow(caller, tasks).await?;
+        let wire = Wire::new(id);
         let (granted, others) =
             others.map_or_else(|| (BTreeMap::new(), None), |(granted, others)| (granted, Some(others)));
         let acknowledged = wire.acknowledged(&granted, subscription.open());
-        let stream = Stream::new(wire, acknowledged, subscription)
+        Ok(Stream::new(wire, acknowledged, subscription)
             .with_others(others)
             .keep_alive(self.keep_alive)
             .until(until)
             .until_cancelled(self.stopping.clone())
-            .holding(permit);
-        let mut response = Response::new(stream);
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-        Ok(response)
+            .holding(permit))
     }
+}
+
+/// The response that a stream is the body of.
+pub(super) fn response(stream: Stream) -> Response<Stream> {
+    let mut response = Response::new(stream);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
 }
 
 /// What it takes to open a stream for tasks.
@@ -118,7 +116,7 @@ pub(super) struct Opening {
     /// Which.
     pub(super) tasks: Vec<TaskId>,
     /// What rmcp granted of the other filters, and its events.
-    pub(super) others: Option<(others::Granted, Others)>,
+    pub(super) others: Option<(Granted, Others)>,
     /// The place among the caller's streams.
     pub(super) permit: Permit,
     /// When the caller's credentials end.

@@ -3,6 +3,7 @@
 //! One message a line, each way. Everything on the server's standard output has to be such a message, and is judged by the
 //! schemas; its log goes to standard error, and is printed if the test fails.
 
+use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::thread;
 
@@ -27,6 +28,8 @@ pub struct Stdio {
     era: Era,
     capabilities: Value,
     last_id: i64,
+    /// What came for listens while something else was waited for.
+    heard: VecDeque<Value>,
     /// Its directory is there for as long as the server is.
     _bed: Bed,
 }
@@ -59,7 +62,17 @@ impl Stdio {
         log.follow(stderr);
         let from_server = BufReader::new(server.stdout.take().expect("stdout is piped")).lines();
         let to_server = server.stdin.take();
-        Self { server, to_server, from_server, log, era, capabilities, last_id: 0, _bed: bed.clone() }
+        Self {
+            server,
+            to_server,
+            from_server,
+            log,
+            era,
+            capabilities,
+            last_id: 0,
+            heard: VecDeque::new(),
+            _bed: bed.clone(),
+        }
     }
 
     /// Sends a request and waits for its response, which it judges.
@@ -106,8 +119,14 @@ impl Stdio {
                 None if message.get("id").is_none_or(Value::is_null) => {
                     assert!(message.get("error").is_some(), "a response to nothing: {message}");
                 }
-                None => break message,
-                Some(_) => self.hear(&message, &mut answer).await,
+                None if message["id"] == id => break message,
+                None => self.heard.push_back(message),
+                Some(_) => {
+                    self.hear(&message, &mut answer).await;
+                    if subscription(&message).is_some() {
+                        self.heard.push_back(message);
+                    }
+                }
             }
         };
         // What the status would be over HTTP.
@@ -141,6 +160,61 @@ impl Stdio {
             assert!(!is_terminal(status) && start.elapsed() < DEADLINE, "the last state: {reply}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Sends a `subscriptions/listen` under this id, and reads nothing.
+    pub async fn listen(&mut self, id: &Value, notifications: Value) {
+        let params = in_envelope(json!({"notifications": notifications}), &self.capabilities);
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params})).await;
+    }
+
+    /// Cancels a listen.
+    pub async fn cancelled(&mut self, id: &Value) {
+        let params = in_envelope(json!({"requestId": id}), &self.capabilities);
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
+    }
+
+    /// What has come for a listen and was not read yet.
+    pub fn heard(&self, id: &Value) -> Vec<Value> {
+        self.heard.iter().filter(|message| is_of(message, id)).cloned().collect()
+    }
+
+    /// The next message of a listen, judged as a stream's; a response to it is one as well.
+    ///
+    /// # Panics
+    /// If none comes within the deadline, or it breaks the rules.
+    pub async fn stream_message(&mut self, id: &Value) -> Value {
+        let message = self.answer(id).await;
+        let faults = schema::stream_faults(id, &message);
+        assert!(faults.is_empty(), "a stream carried what breaks the rules:\n{}\n{message}", faults.join("\n"));
+        message
+    }
+
+    /// The next message of a listen, whatever it is.
+    ///
+    /// # Panics
+    /// If none comes within the deadline.
+    pub async fn answer(&mut self, id: &Value) -> Value {
+        if let Some(at) = self.heard.iter().position(|message| is_of(message, id)) {
+            return self.heard.remove(at).expect("it is there");
+        }
+        loop {
+            let message = self.read().await.expect("the server is there");
+            if is_of(&message, id) {
+                return message;
+            }
+            self.heard.push_back(message);
+        }
+    }
+
+    /// The acknowledgement of a listen: what was granted.
+    ///
+    /// # Panics
+    /// If it is not what comes next.
+    pub async fn acknowledged(&mut self, id: &Value) -> Value {
+        let message = self.stream_message(id).await;
+        assert_eq!(message["method"], "notifications/subscriptions/acknowledged", "{message}");
+        message["params"]["notifications"].clone()
     }
 
     /// Closes the server's standard input, which ends it; gives the process's status and what it still wrote.
@@ -204,6 +278,16 @@ impl Stdio {
             self.write(&json!({"jsonrpc": "2.0", "id": id, "result": answer(message)})).await;
         }
     }
+}
+
+/// The listen that a notification is of.
+fn subscription(message: &Value) -> Option<&Value> {
+    message["params"]["_meta"].get(super::listen::SUBSCRIPTION_ID)
+}
+
+/// Whether a message is of this listen: a notification, or its response.
+fn is_of(message: &Value, id: &Value) -> bool {
+    subscription(message) == Some(id) || message.get("method").is_none() && message.get("id") == Some(id)
 }
 
 impl Drop for Stdio {
