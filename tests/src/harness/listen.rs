@@ -15,6 +15,7 @@ pub struct Listening {
     response: reqwest::Response,
     unread: Vec<u8>,
     id: Value,
+    headers: Vec<(String, String)>,
 }
 
 /// One thing that came on a stream.
@@ -58,7 +59,11 @@ impl Prepared {
             panic!("no stream: HTTP {} {}", response.status(), response.text().await.unwrap_or_default());
         }
         assert_eq!(header("x-accel-buffering"), "no");
-        Listening { response, unread: Vec::new(), id: self.body["id"].clone() }
+        let headers = response.headers().iter().filter(|(name, _)| *name != "date");
+        let mut headers: Vec<_> =
+            headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())).collect();
+        headers.sort();
+        Listening { response, unread: Vec::new(), id: self.body["id"].clone(), headers }
     }
 }
 
@@ -75,6 +80,11 @@ impl Prepared {
 }
 
 impl Listening {
+    /// The headers that it began with, but for the date: what two streams have to share that nobody may tell apart.
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
     /// The next thing, judged.
     ///
     /// # Panics
@@ -182,6 +192,20 @@ impl Listening {
         let message = self.message().await;
         assert_eq!(message["result"]["resultType"], "complete", "{message}");
         assert!(matches!(self.event().await, Event::End), "nothing follows the result");
+    }
+
+    /// Waits for the end of a stream that is cut off without a result.
+    ///
+    /// # Panics
+    /// If a message comes before it.
+    pub async fn closed(&mut self) {
+        loop {
+            match self.event().await {
+                Event::Comment => {}
+                Event::End => return,
+                Event::Message(text, _) => panic!("nothing should come but the end: {text}"),
+            }
+        }
     }
 
     /// The next event as text; `None` at the end.

@@ -2,7 +2,7 @@
 //!
 //! * [`server`] starts the test bed and ends it, politely or not;
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
-//! * [`token`] issues access tokens;
+//! * [`token`] issues access tokens, and [`key_server`] is where an issuer's keys are on the web;
 //! * [`stdio`] is a client that starts its server itself, in either era;
 //! * [`wait`] polls a task until it is in the state that a test needs;
 //! * [`listen`] reads the streams of `subscriptions/listen`;
@@ -16,6 +16,7 @@
 
 pub mod client;
 pub mod earlier;
+pub mod key_server;
 pub mod listen;
 pub mod postgres;
 pub mod probe;
@@ -29,6 +30,7 @@ pub mod wait;
 
 pub use client::{Client, Prepared, caps};
 pub use earlier::EarlierClient;
+pub use key_server::KeyServer;
 pub use listen::Listening;
 pub use postgres::Postgres;
 pub use reply::Reply;

@@ -134,6 +134,16 @@ impl Issuer {
         )
     }
 
+    /// The same, with the key set at a URL.
+    pub fn config_with_url(&self, url: &str) -> String {
+        format!("[auth]\nissuer = {ISSUER:?}\naudience = [{RESOURCE:?}, {SIBLING_RESOURCE:?}]\njwks = {url:?}\n")
+    }
+
+    /// The key that it signs with.
+    pub const fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// A token for `sub`, good for an hour: client `c1`, resource [`RESOURCE`], no scopes.
     pub fn token(&self, sub: &str) -> Token {
         Token {
@@ -189,6 +199,13 @@ impl Token {
     pub fn signed_by(mut self, signer: &Signer) -> Self {
         self.header = Header { kid: Some(signer.kid.clone()), ..Header::new(signer.alg) };
         self.signer = signer.clone();
+        self
+    }
+
+    /// With another header, as `change` leaves it.
+    #[must_use]
+    pub fn header(mut self, change: impl FnOnce(&mut Header)) -> Self {
+        change(&mut self.header);
         self
     }
 

@@ -1,6 +1,10 @@
 //! Tools that ask.
 
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokkuri_server::tool::{
@@ -18,6 +22,12 @@ struct Ask {
 #[derive(Deserialize, JsonSchema)]
 struct AskBlocking {
     n: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Restless {
+    changes: u32,
+    every_ms: u64,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,6 +75,7 @@ pub(super) fn tools(bed: &Bed) -> Vec<Tool> {
         ask("scoped_ask", bed).description("Asks for a name; needs the scope files:write").scopes(["files:write"]),
         ask_many(bed),
         ask_blocking(bed),
+        restless(bed),
         ask_again(bed),
         ask_url(bed),
         sample(bed),
@@ -110,6 +121,31 @@ fn ask_many(bed: &Bed) -> Tool {
         }
     })
     .description("Asks many times, at once or one after another")
+    .task(TaskMode::Optional)
+}
+
+fn restless(bed: &Bed) -> Tool {
+    let bed = bed.clone();
+    Tool::new("restless", move |args: Restless, cx: RunContext| {
+        let alive = bed.alive();
+        async move {
+            let _alive = alive;
+            let mut ticks = tokio::time::interval(Duration::from_millis(args.every_ms.max(1)));
+            let mut asked = FuturesUnordered::new();
+            for n in 1..=args.changes {
+                ticks.tick().await;
+                let cx = cx.clone();
+                asked.push(tokio::spawn(async move { cx.elicit::<Person>(format!("q{n}"), "Who?").await.map(name) }));
+            }
+            let mut answered = 0;
+            while let Some(answer) = asked.next().await {
+                answer.map_err(|error| ToolError::internal(error.to_string()))??;
+                answered += 1;
+            }
+            Ok(format!("{answered} answers"))
+        }
+    })
+    .description("Asks a question every so often, without waiting for the answers of those before")
     .task(TaskMode::Optional)
 }
 
