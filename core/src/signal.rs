@@ -26,13 +26,22 @@ use crate::id::{Attempt, Revision, TaskId};
 use crate::payload::Payload;
 use crate::procedure::{Local, Seen};
 use crate::run::{Run, Stop};
-use crate::task::Task;
+use crate::task::{Status, Task};
 use crate::time::Millis;
 
 /// The node's runs, shared between threads. No call blocks for longer than it takes to change a map.
 #[derive(Debug)]
 pub struct Registry<P> {
     shards: Box<[Mutex<Shard<P>>]>,
+}
+
+/// How many tasks are live, by status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Their runs are at work.
+    pub working: usize,
+    /// They wait for an answer.
+    pub input_required: usize,
 }
 
 #[derive(Debug)]
@@ -118,6 +127,23 @@ impl<P: Payload> Registry<P> {
             runs.extend(shard.host.runs().filter(|(_, run)| run.is_started()).map(|(id, run)| (*id, run.attempt())));
         }
         runs
+    }
+
+    /// How many of the runs have a live task, as far as this node knows, in one status and in the other. The table is walked, one
+    /// shard locked at a time: to be asked now and then.
+    pub fn live(&self) -> Live {
+        let mut live = Live::default();
+        for shard in &self.shards {
+            let shard = shim::lock(shard);
+            for (_, run) in shard.host.runs().filter(|(_, run)| run.is_started() && run.stop().is_none()) {
+                match run.seen().map(|task| task.status()) {
+                    Some(Status::Working) => live.working += 1,
+                    Some(Status::InputRequired) => live.input_required += 1,
+                    Some(Status::Completed | Status::Failed | Status::Cancelled) | None => {}
+                }
+            }
+        }
+        live
     }
 
     /// Why this attempt has to stop, if it has to. One that is not in the table any more is lost.

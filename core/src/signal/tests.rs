@@ -125,3 +125,20 @@ fn a_waiter_has_one_place_and_the_latest_waker_counts() {
     registry.halt(Stop::Shutdown);
     assert_eq!((before.0.load(Ordering::SeqCst), after.0.load(Ordering::SeqCst)), (0, 1));
 }
+
+#[test]
+fn what_lives_is_told_by_status_as_it_was_seen_last() {
+    let registry = Registry::new(2);
+    let mut task = task();
+    let live = |working, input_required| Live { working, input_required };
+    registry.local(Local::Reserve { id: task.id, attempt: task.attempt });
+    assert_eq!(registry.live(), live(0, 0), "it is not stored yet");
+    registry.start(&Arc::new(task.clone()));
+    assert_eq!(registry.live(), live(1, 0));
+    task.apply(T0, ask("a"), &mut Vec::new()).unwrap();
+    registry.observe(task.id, &Seen::Task(Arc::new(task.clone())));
+    assert_eq!(registry.live(), live(0, 1));
+    task.apply(T0, crate::task::Command::Cancel, &mut Vec::new()).unwrap();
+    registry.observe(task.id, &Seen::Task(Arc::new(task.clone())));
+    assert_eq!(registry.live(), live(0, 0), "the run is there, but its task has ended");
+}
