@@ -26,6 +26,7 @@ use crate::mcp::ladder::{self, Ladder};
 use crate::mcp::listen::Listening;
 use crate::mcp::request_state::RequestState;
 use crate::store::{MemoryStore, Store};
+use crate::telemetry::Metrics;
 use crate::tool::{AddToolError, TaskMode, Tool, ToolSet, wrapped};
 
 /// The endpoint's path.
@@ -72,6 +73,7 @@ pub struct Tokkuri<H = NoHandler> {
     hierarchy: Arc<dyn ScopeHierarchy>,
     probe: Option<Arc<dyn Probe>>,
     recorder: Option<Recorder>,
+    metrics: Option<Metrics>,
     tls: Option<Tls>,
 }
 
@@ -146,6 +148,7 @@ impl<H: ServerHandler> Tokkuri<H> {
             hierarchy: Arc::new(FlatScopes),
             probe: None,
             recorder: None,
+            metrics: None,
             tls: None,
         }
     }
@@ -254,6 +257,13 @@ impl<H: ServerHandler> Tokkuri<H> {
         self
     }
 
+    /// Counts in this registry: for an application with a recorder of its own ([`Metrics::also_to`]). Default: a new one.
+    #[must_use]
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
     /// Lets a test bed hold the node at its named points.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -290,7 +300,16 @@ impl<H: ServerHandler> Tokkuri<H> {
         if let Some(recorder) = self.recorder {
             engine = engine.with_recorder(recorder);
         }
+        if let Some(metrics) = self.metrics {
+            engine = engine.with_metrics(metrics);
+        }
         let engine = Arc::new(engine);
+        let counted = Arc::downgrade(&engine);
+        engine.metrics().before_reading(move || {
+            if let Some(engine) = counted.upgrade() {
+                engine.take_stock();
+            }
+        });
 
         let secret = match settings.state_secret.clone().or_else(|| kept.map(Vec::from)) {
             Some(secret) => secret,
@@ -312,9 +331,10 @@ impl<H: ServerHandler> Tokkuri<H> {
         let handler = Handler::new(self.handler, calls, Arc::new(ByToken(self.owners)), self.identity);
 
         let stopping = CancellationToken::new();
-        let door = Arc::new(door(&settings, handler.clone(), guard, stopping.clone())?);
+        let door =
+            Arc::new(door(&settings, handler.clone(), guard, stopping.clone(), engine.meters().streams_open.clone())?);
         let (connections, tls) = (settings.connections, self.tls);
-        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown, connections, tls })
+        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown, connections, tls, admin: None })
     }
 }
 
@@ -323,6 +343,7 @@ fn door<H: ServerHandler>(
     handler: Handler<H>,
     guard: Option<Arc<Guard>>,
     stopping: CancellationToken,
+    open: metrics::Gauge,
 ) -> Result<Door<H>, BuildError> {
     let tasks = settings.tasks.enabled;
     let known = handler.clone();
@@ -344,6 +365,7 @@ fn door<H: ServerHandler>(
     let factory = handler.clone();
     let sessions = Arc::new(handler.sessions());
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
-    let listening = Arc::new(Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping));
+    let listening =
+        Arc::new(Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping, open));
     Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening)
 }

@@ -28,7 +28,7 @@ use tokkuri_core::payload::Capabilities;
 use tokkuri_core::procedure::{Answered, Create, Created, Read, Write, Written};
 use tokkuri_core::run::Stop;
 use tokkuri_core::signal::{Followers, Registry};
-use tokkuri_core::store::{Outcome, Request, Unavailable};
+use tokkuri_core::store::{Answer, Outcome, Request, Unavailable};
 use tokkuri_core::task::{Draft, Task};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
@@ -44,6 +44,7 @@ use self::places::Places;
 use self::probe::Probe;
 use self::recorder::Recorder;
 use crate::store::Store;
+use crate::telemetry::{Meters, Metrics, StoreRequest};
 use crate::tool::{CallInfo, Tool, ToolSet};
 
 /// How many locks the tables of runs and of followers are spread over.
@@ -116,6 +117,8 @@ pub struct Engine {
     peers: Arc<dyn Peers>,
     probe: Option<Arc<dyn Probe>>,
     recorder: Option<Recorder>,
+    metrics: Arc<Metrics>,
+    meters: Arc<Meters>,
 }
 
 /// What is known of a call that becomes a task.
@@ -136,6 +139,8 @@ pub struct NewTask {
 impl Engine {
     /// A node over this store. It does nothing by itself until its [`NodeLoop`] runs.
     pub fn new(store: Arc<dyn Store>, tools: ToolSet, settings: TaskSettings) -> Result<Self, getrandom::Error> {
+        let metrics = Metrics::new();
+        let meters = metrics.meters(tools.iter().map(|tool| tool.name()));
         Ok(Self {
             store,
             node: NodeId::drawn(getrandom::u64()?),
@@ -153,6 +158,8 @@ impl Engine {
             peers: Arc::new(Alone),
             probe: None,
             recorder: None,
+            metrics: Arc::new(metrics),
+            meters: Arc::new(meters),
         })
     }
 
@@ -160,6 +167,14 @@ impl Engine {
     #[must_use]
     pub fn with_peers(mut self, peers: Arc<dyn Peers>) -> Self {
         self.peers = peers;
+        self
+    }
+
+    /// Counts in this registry instead of a new one.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
+        self.meters = Arc::new(metrics.meters(self.tools.iter().map(|tool| tool.name())));
+        self.metrics = Arc::new(metrics);
         self
     }
 
@@ -192,6 +207,35 @@ impl Engine {
         &self.settings
     }
 
+    /// What the node has counted.
+    pub const fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// What it counts with.
+    pub(crate) const fn meters(&self) -> &Arc<Meters> {
+        &self.meters
+    }
+
+    /// Sets the gauges of what is counted elsewhere.
+    pub(crate) fn take_stock(&self) {
+        let (meters, live) = (&self.meters, self.registry.live());
+        // Nothing here comes near the numbers that a float cannot tell apart.
+        #[expect(clippy::cast_precision_loss, reason = "2^53 runs fit no machine")]
+        let set = |gauge: &metrics::Gauge, count: usize| gauge.set(count as f64);
+        set(&meters.live_working, live.working);
+        set(&meters.live_input_required, live.input_required);
+        set(&meters.runs_alive, self.alive());
+        set(&meters.runs_queued, self.queued());
+        set(&meters.tasks_followed, self.followers.open().len());
+    }
+
+    /// Asks the store. Everything that the node asks goes through here, where it is counted.
+    pub(crate) async fn ask(&self, request: Request<Json>) -> Answer<Json> {
+        let kind = StoreRequest::of(&request);
+        self.meters.answer(kind, self.store.carry_out(request)).await
+    }
+
     /// How many runs are alive in this process, blocking ones whose task has ended included.
     pub fn alive(&self) -> usize {
         self.alive.load(Ordering::Relaxed)
@@ -214,8 +258,12 @@ impl Engine {
     /// If the store is not available.
     pub async fn has_room(&self, owner: &Owner) -> Result<bool, Unavailable> {
         let Some(limit) = self.settings.max_per_principal else { return Ok(true) };
-        match self.store.carry_out(Request::Count { owner: owner.clone() }).answer().await.outcome {
-            Outcome::Live(live) => Ok(live < limit),
+        match self.ask(Request::Count { owner: owner.clone() }).await.outcome {
+            Outcome::Live(live) if live < limit => Ok(true),
+            Outcome::Live(_) => {
+                self.meters.quota_refusals.increment(1);
+                Ok(false)
+            }
             Outcome::Unavailable(unavailable) => Err(unavailable),
             other => {
                 Err(Unavailable { why: format!("the store answered {other:?} to a count").into(), maybe_done: false })
@@ -308,7 +356,7 @@ impl Engine {
             let _ = tokio::time::timeout(Duration::from_secs(2), self.tracker.wait()).await;
         }
         let resign = Request::Resign { node: self.node };
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.store.carry_out(resign).answer()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.ask(resign)).await;
     }
 
     /// The process's own clock, for what nobody else sees.

@@ -1,10 +1,11 @@
 //! MCP tools as tasks that survive, over the model-checked machines of [`tokkuri_core`].
 //!
 //! The crate map: [`app`] puts a server together, [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
-//! [`listener`] accepts connections, [`auth`] says who is calling, [`config`] what an operator can set, [`client`] speaks to such servers, [`cli`] is the command.
+//! [`listener`] accepts connections, [`auth`] says who is calling, [`config`] what an operator can set, [`telemetry`] what is counted, [`admin`] where operators look, [`client`] speaks to such servers, [`cli`] is the command.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod app;
 pub mod auth;
 pub mod cli;
@@ -18,6 +19,7 @@ pub mod fuzzing;
 pub mod listener;
 mod mcp;
 pub mod store;
+pub mod telemetry;
 pub mod tool;
 
 pub use app::{Server, Settings, Tokkuri};

@@ -12,7 +12,7 @@ pub(crate) mod handler;
 mod headers;
 pub(crate) mod ladder;
 pub(crate) mod listen;
-mod origin;
+pub(crate) mod origin;
 mod param_headers;
 pub(crate) mod refusal;
 pub(crate) mod request_state;

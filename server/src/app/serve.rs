@@ -11,10 +11,13 @@ use axum::response::Response;
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{ENDPOINT, NoHandler};
+use crate::admin::Admin;
+use crate::config::Secret;
 use crate::engine::{Engine, NodeLoop};
 use crate::listener::{self, ConnectionLimits, Tls};
 use crate::mcp::door::Door;
@@ -31,6 +34,7 @@ pub struct Server<H = NoHandler> {
     pub(super) shutdown: Duration,
     pub(super) connections: ConnectionLimits,
     pub(super) tls: Option<Tls>,
+    pub(super) admin: Option<(Arc<Admin>, TcpListener)>,
 }
 
 impl<H: ServerHandler> Server<H> {
@@ -48,15 +52,27 @@ impl<H: ServerHandler> Server<H> {
         Router::new().route(ENDPOINT, axum::routing::any(answer::<H>)).with_state(door).merge(metadata)
     }
 
+    /// Serves operators on a listener of their own, from before the node takes up its work until it has drained: `/metrics`, `/healthz`,
+    /// `/readyz` ([`admin`](crate::admin)). With a `token`, `/metrics` asks for it.
+    ///
+    /// # Errors
+    /// [`Exposed`](crate::admin::Exposed): other machines reach the listener, and there is no token. Otherwise if the listener has no address.
+    pub fn admin(mut self, listener: TcpListener, token: Option<&Secret>) -> io::Result<Self> {
+        let admin = Admin::new(&self.engine, listener.local_addr()?, token);
+        let admin = admin.map_err(|exposed| io::Error::new(io::ErrorKind::PermissionDenied, exposed))?;
+        self.admin = Some((Arc::new(admin), listener));
+        Ok(self)
+    }
+
     /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what
     /// is left is failed.
     ///
     /// # Errors
     /// If the listener fails.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let node = self.begin().await;
+    pub async fn serve(mut self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let working = self.begin().await;
         let served = self.serve_http(listener, stop).await;
-        end(node).await;
+        working.end().await;
         served
     }
 
@@ -66,11 +82,11 @@ impl<H: ServerHandler> Server<H> {
     /// # Errors
     /// If the client does not speak MCP, or the listener fails.
     pub async fn serve_stdio(
-        self,
+        mut self,
         listener: Option<TcpListener>,
         stop: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let node = self.begin().await;
+        let working = self.begin().await;
         let streams = TaskTracker::new();
         let (input, output) = rmcp::transport::stdio();
         let listening = Arc::clone(self.door.listening());
@@ -95,15 +111,26 @@ impl<H: ServerHandler> Server<H> {
         streams.close();
         let _ = tokio::time::timeout(Duration::from_secs(1), streams.wait()).await;
         client.abort();
-        end(node).await;
+        working.end().await;
         served.and(ended.unwrap_or(Ok(())))
     }
 
-    /// Takes up the node's own work.
-    async fn begin(&self) -> tokio::task::JoinHandle<()> {
+    /// Takes up the node's own work. Operators are answered meanwhile.
+    async fn begin(&mut self) -> Working {
+        let stop_admin = CancellationToken::new();
+        let (admin, readiness) = match self.admin.take() {
+            Some((admin, listener)) => {
+                let serving = listener::serve(listener, admin.router(), crate::admin::LIMITS, None, stop_admin.clone());
+                (Some(tokio::spawn(serving)), Some(admin))
+            }
+            None => (None, None),
+        };
         let mut node = NodeLoop::new(Arc::clone(&self.engine));
         node.begin().await;
-        tokio::spawn(node.run())
+        if let Some(admin) = readiness {
+            admin.readiness().begun();
+        }
+        Working { node: tokio::spawn(node.run()), admin, stop_admin }
     }
 
     async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
@@ -131,11 +158,28 @@ impl<H: ServerHandler> Server<H> {
     }
 }
 
-/// Ends the node's loop for good: when this is over, it holds nothing of the store any more.
-async fn end(node: tokio::task::JoinHandle<()>) {
-    node.abort();
-    // It was told to end; that it did so by being aborted is no news.
-    let _ = node.await;
+/// What goes on beside the requests.
+#[derive(Debug)]
+struct Working {
+    node: JoinHandle<()>,
+    admin: Option<JoinHandle<()>>,
+    stop_admin: CancellationToken,
+}
+
+impl Working {
+    /// Ends it for good: when this is over, it holds nothing of the store any more.
+    async fn end(self) {
+        self.node.abort();
+        // It was told to end; that it did so by being aborted is no news.
+        let _ = self.node.await;
+        self.stop_admin.cancel();
+        if let Some(mut admin) = self.admin
+            && tokio::time::timeout(Duration::from_secs(1), &mut admin).await.is_err()
+        {
+            admin.abort();
+            let _ = admin.await;
+        }
+    }
 }
 
 async fn answer<H: ServerHandler>(State(door): State<Arc<Door<H>>>, request: Request) -> Response {

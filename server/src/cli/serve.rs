@@ -10,9 +10,10 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::admin::may_listen;
 use crate::app::{BuildError, Settings, Tokkuri};
 use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
-use crate::config::{self, Config, KeyPair, Limit, Listener, LogFormat, StoreUrl};
+use crate::config::{self, AdminConfig, Config, KeyPair, Limit, Listener, LogFormat, StoreUrl};
 use crate::engine::TaskSettings;
 use crate::listener::{ConnectionLimits, Tls};
 use crate::store::{MemoryStore, SqliteStore, Store};
@@ -38,17 +39,15 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     if let Some(first) = missing.first() {
         return Err(Stop::new(Exit::Usage, first).into());
     }
-    for (name, listener) in [("grpc", config.grpc.listen), ("admin", config.admin.listen)] {
-        if let Listener::At(_) = listener {
-            tracing::warn!("{name}.listen: this build has no such listener; it stays off");
-        }
+    if let Listener::At(_) = config.grpc.listen {
+        tracing::warn!("grpc.listen: this build has no such listener; it stays off");
     }
     let app = match &config.tls {
         Some(files) => app.tls(tls(files)?),
         None => app,
     };
     let (store, secret) = open_store(&config.tasks.store)?;
-    let server = configured(app, config, secret).store(store).build().map_err(|error| match error {
+    let mut server = configured(app, config, secret).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
         BuildError::Tool(_)
         | BuildError::NoSchema(_)
@@ -61,13 +60,21 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
         true => Some(bind("server.http", config.server.http).await?),
         false => None,
     };
+    let mut admin = "off".to_owned();
+    // With --stdio as with HTTP: a client that starts servers of its own wants no port taken that it did not ask for.
+    if (!args.stdio || args.admin.is_some())
+        && let Some(listener) = bind_admin(config).await?
+    {
+        admin = listener.local_addr()?.to_string();
+        server = server.admin(listener, config.admin.token.as_ref())?;
+    }
     let stop = stop_signal()?;
     let node = config.server.node.clone().unwrap_or_else(node_name);
     let http = match &listener {
         Some(listener) => listener.local_addr()?.to_string(),
         None => "off".to_owned(),
     };
-    let ready = format!("listening http={http} grpc=off admin=off node={node}");
+    let ready = format!("listening http={http} grpc=off admin={admin} node={node}");
     match listener {
         listener if args.stdio => {
             eprintln!("{ready}");
@@ -161,16 +168,34 @@ fn tls(files: &KeyPair) -> Result<Tls, Stop> {
 
 /// Listens, or says whose setting to change.
 async fn bind(setting: &str, address: SocketAddr) -> Result<TcpListener, Stop> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                "; something listens there already: stop it, or choose another port (0 lets the system choose)"
-            }
-            std::io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
-            _ => "",
-        };
-        Stop::new(Exit::Usage, format!("{setting}: cannot listen on {address}: {error}{hint}"))
-    })
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(setting, address, &error))
+}
+
+fn cannot_listen(setting: &str, address: SocketAddr, error: &std::io::Error) -> Stop {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; something listens there already: stop it, or choose another port (0 lets the system choose)"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
+        _ => "",
+    };
+    Stop::new(Exit::Usage, format!("{setting}: cannot listen on {address}: {error}{hint}"))
+}
+
+/// The listener for operators, unless it is off.
+async fn bind_admin(config: &Config) -> Result<Option<TcpListener>, Stop> {
+    let admin = &config.admin;
+    let Some(address) = admin.listen.address(AdminConfig::DEFAULT_LISTEN) else { return Ok(None) };
+    may_listen(address, admin.token.as_ref())
+        .map_err(|exposed| Stop::new(Exit::Usage, format!("admin.listen: {exposed}")))?;
+    match (admin.listen, TcpListener::bind(address).await) {
+        // Nobody asked for this address: another server on this machine has it, most likely, and is no reason not to serve.
+        (Listener::Unset, Err(error)) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            tracing::warn!("admin.listen: {address} is taken, so nothing is served for operators; choose with --admin");
+            Ok(None)
+        }
+        (_, bound) => bound.map(Some).map_err(|error| cannot_listen("admin.listen", address, &error)),
+    }
 }
 
 /// The one line for whoever started us.

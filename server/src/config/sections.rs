@@ -113,9 +113,9 @@ impl GrpcConfig {
 /// `[admin]`: `/metrics`, `/healthz`, `/readyz`, `/console`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdminConfig {
-    /// Address of the listener, or `off`. Default [`AdminConfig::DEFAULT_LISTEN`].
+    /// Address of the listener, or `off`. Default [`AdminConfig::DEFAULT_LISTEN`]; if that is taken and nobody asked for it, none.
     pub listen: Listener,
-    /// Token that callers must show. Default: none.
+    /// Token that `/metrics` asks for; needed where the address is not a loopback one. Default: none.
     pub token: Option<Secret>,
 }
 

@@ -25,7 +25,7 @@ impl Engine {
                     if self.recorder.is_some() {
                         tape.asked(&procedure, &request);
                     }
-                    let answered = Input::Store(self.store.carry_out(request).answer().await);
+                    let answered = Input::Store(self.ask(request).await);
                     if let Some(recorder) = &self.recorder {
                         tape.answered(recorder, &answered);
                     }
@@ -51,6 +51,7 @@ impl Engine {
 
     /// Everything is stored: what has to happen, happens.
     async fn carry_out(self: &Arc<Self>, after: After<Json>) {
+        self.meters.stored(&after);
         for effect in &after.effects {
             match (effect, &after.seen) {
                 (Effect::Start { node, .. }, Seen::Task(task)) if *node == self.node => {

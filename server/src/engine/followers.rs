@@ -82,7 +82,7 @@ impl Engine {
         let here: BTreeSet<TaskId> = self.registry.runs().into_iter().map(|(id, _)| id).collect();
         let elsewhere: Vec<TaskId> = open.into_iter().filter(|id| !here.contains(id)).collect();
         for some in elsewhere.chunks(AT_ONCE) {
-            let loads = some.iter().map(|id| self.store.carry_out(Request::Load { id: *id }).answer());
+            let loads = some.iter().map(|id| self.ask(Request::Load { id: *id }));
             for (id, answer) in some.iter().zip(join_all(loads).await) {
                 // A store that fails is asked again at the next look.
                 if let Outcome::Loaded(task) = answer.outcome {

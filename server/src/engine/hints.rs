@@ -111,7 +111,7 @@ impl Engine {
         // The semaphore is never closed.
         let _place = self.hints.places.acquire().await;
         // A store that fails is asked again by the node's next look.
-        if let Outcome::Loaded(task) = self.store.carry_out(Request::Load { id }).answer().await.outcome {
+        if let Outcome::Loaded(task) = self.ask(Request::Load { id }).await.outcome {
             self.observe(id, &task.map_or(Seen::Gone, Seen::Task));
         }
     }

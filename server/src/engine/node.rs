@@ -17,6 +17,9 @@ const SWEEP: u32 = 500;
 /// How many tasks are taken over at once.
 const SHARES: usize = 64;
 
+/// How often what was counted is put in order.
+const UPKEEP: Duration = Duration::from_secs(5);
+
 /// What the tasks of a node that is gone say.
 const LOST: &str = "The server that ran the task stopped before the task ended.";
 
@@ -57,8 +60,11 @@ impl NodeLoop {
         // Expiry is looked at more often than the store is: it is known here, and costs nothing while nothing is due.
         let mut expiry = tokio::time::interval(Duration::from_millis(100));
         expiry.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut upkeep = tokio::time::interval(UPKEEP);
+        upkeep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                _ = upkeep.tick() => self.engine.metrics().upkeep(),
                 _ = tick.tick() => {
                     self.lease().await;
                     self.look().await;
@@ -78,7 +84,7 @@ impl NodeLoop {
             version: Text::new_static(env!("CARGO_PKG_VERSION")),
         };
         let join = Request::Join { node: Box::new(node), lease_ms: self.engine.settings.lease_ms };
-        self.engine.store.carry_out(join).answer().await;
+        self.engine.ask(join).await;
     }
 
     async fn lease(&self) {
@@ -86,9 +92,9 @@ impl NodeLoop {
         let load = Load { runs: count(self.engine.alive()), queued: count(self.engine.queued()) };
         let node = self.engine.node;
         let renew = Request::Renew { node, load, lease_ms: self.engine.settings.lease_ms };
-        if self.engine.store.carry_out(renew).answer().await.outcome == Outcome::LeaseLost {
+        if self.engine.ask(renew).await.outcome == Outcome::LeaseLost {
             // This process alone has the store: nobody else took anything over while it slept.
-            self.engine.store.carry_out(Request::Resign { node }).answer().await;
+            self.engine.ask(Request::Resign { node }).await;
             self.join().await;
         }
     }
@@ -96,13 +102,13 @@ impl NodeLoop {
     /// One question, however many runs there are; then one load for each run that is behind. The watch moves on only once
     /// everything that it showed was read.
     async fn look(&mut self) {
-        let answer = self.engine.store.carry_out(self.watch.request()).answer().await;
+        let answer = self.engine.ask(self.watch.request()).await;
         self.engine.registry.clock(answer.now);
         self.engine.followers.clock(answer.now);
         let Outcome::Touched(touched) = answer.outcome else { return };
         for (id, revision) in touched {
             if self.engine.is_behind(id, revision) {
-                let loaded = self.engine.store.carry_out(Request::Load { id }).answer().await;
+                let loaded = self.engine.ask(Request::Load { id }).await;
                 let Outcome::Loaded(task) = loaded.outcome else { return };
                 let seen = task.map_or(Seen::Gone, Seen::Task);
                 self.engine.observe(id, &seen);
@@ -125,7 +131,7 @@ impl NodeLoop {
     async fn take_over(&self) {
         loop {
             let orphans = Request::Orphans { limit: SWEEP };
-            let Outcome::Orphans(orphans) = self.engine.store.carry_out(orphans).answer().await.outcome else { break };
+            let Outcome::Orphans(orphans) = self.engine.ask(orphans).await.outcome else { break };
             let more = orphans.len() >= SWEEP as usize;
             // Shares that are driven at once: the store makes their changes durable together.
             let shares = orphans.chunks(orphans.len().div_ceil(SHARES).max(1)).map(|share| {

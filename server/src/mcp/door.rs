@@ -40,6 +40,7 @@ use crate::mcp::refusal::{self, Answer, INVALID_PARAMS, INVALID_REQUEST, METHOD_
 use crate::mcp::sessions::{self, OwnedSessions};
 use crate::mcp::until::Until;
 use crate::mcp::{fault, headers, tasks};
+use crate::telemetry::HttpMethod;
 use crate::tool::Tool;
 
 /// The endpoint.
@@ -117,18 +118,32 @@ impl<H: ServerHandler> Door<H> {
 
     /// Answers one HTTP request.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let mut method = HttpMethod::None;
+        let response = self.enter(request, &mut method).await;
+        self.handler.shared.calls.engine.meters().http(method, response.status());
+        response
+    }
+
+    /// The answer; `method` becomes what was asked, once that is known.
+    async fn enter(&self, request: Request<Body>, method: &mut HttpMethod) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let cors = match self.ladder.admit(&parts) {
             Ok(cors) => cors,
             Err(refusal) => return refusal.into_answer().map(Body::new),
         };
         let mut response =
-            self.climb(parts, body, &cors).await.unwrap_or_else(|refusal| refusal.into_answer().map(Body::new));
+            self.climb(parts, body, &cors, method).await.unwrap_or_else(|refusal| refusal.into_answer().map(Body::new));
         cors.apply(response.headers_mut());
         response
     }
 
-    async fn climb(&self, mut parts: Parts, body: Body, cors: &Cors) -> Result<Response<Body>, Refusal> {
+    async fn climb(
+        &self,
+        mut parts: Parts,
+        body: Body,
+        cors: &Cors,
+        method: &mut HttpMethod,
+    ) -> Result<Response<Body>, Refusal> {
         let head = self.ladder.head(&parts, cors)?;
         if let Head::Preflight(answer) = head {
             return Ok(answer.map(Body::new));
@@ -156,7 +171,13 @@ impl<H: ServerHandler> Door<H> {
         }
         self.ladder.media(&parts.headers)?;
         let body = self.read(body).await?;
-        let call = match self.ladder.body(&parts.headers, &body)? {
+        let passed = self.ladder.body(&parts.headers, &body)?;
+        *method = match &passed {
+            Passed::Modern(call) => HttpMethod::of(&call.method),
+            Passed::Earlier(Message::Request(_, message)) => HttpMethod::of(&message.method),
+            Passed::Earlier(_) | Passed::Notification => HttpMethod::Other,
+        };
+        let call = match passed {
             Passed::Modern(call) => call,
             Passed::Notification => {
                 let refused = self.lacks_scope(&self.caller(&parts), &[]);

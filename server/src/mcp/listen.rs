@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
+use metrics::Gauge;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -62,8 +63,14 @@ pub(super) struct Asked {
 
 impl Listening {
     /// Streams with this many at most for each principal, that speak up after `keep_alive` of silence and end with `stopping`.
-    pub(crate) fn new(max_per_principal: usize, keep_alive: Duration, stopping: CancellationToken) -> Self {
-        Self { permits: Arc::new(Permits::new(max_per_principal)), keep_alive, stopping }
+    /// `open` shows how many there are.
+    pub(crate) fn new(
+        max_per_principal: usize,
+        keep_alive: Duration,
+        stopping: CancellationToken,
+        open: Gauge,
+    ) -> Self {
+        Self { permits: Arc::new(Permits::new(max_per_principal, open)), keep_alive, stopping }
     }
 
     /// One stream more of this caller's.

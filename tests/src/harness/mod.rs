@@ -8,6 +8,7 @@
 //! * [`listen`] reads the streams of `subscriptions/listen`;
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
 //! * [`postgres`] is a throw-away Postgres;
+//! * [`operator`] asks the admin listener, and reads its numbers;
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
 //! * [`schema`] judges every message that the server sends, without being asked.
 //!
@@ -18,6 +19,7 @@ pub mod client;
 pub mod earlier;
 pub mod key_server;
 pub mod listen;
+pub mod operator;
 pub mod postgres;
 pub mod probe;
 pub mod raw;

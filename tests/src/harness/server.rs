@@ -156,7 +156,12 @@ impl Bed {
     /// The process to be, with all three streams of ours; `listen` says where it is reached.
     pub(super) fn command(&self, listen: &[&str]) -> Command {
         let mut command = Command::new(&self.bin);
-        command.args(listen).args(["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(listen);
+        for listener in ["--grpc", "--admin"] {
+            if !self.args.iter().any(|arg| arg == listener) {
+                command.args([listener, "127.0.0.1:0"]);
+            }
+        }
         command.arg("--store").arg(self.store_url());
         if let Some(toml) = &self.config {
             let file = self.dir.path().join("config.toml");

@@ -22,6 +22,7 @@ mod issuer;
 mod lifecycle;
 mod limits;
 mod listen;
+mod metrics;
 mod modes;
 mod mrtr;
 mod negotiation;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
+use metrics::Gauge;
 use tokkuri_core::Text;
 
 /// The open streams, counted by principal.
@@ -14,6 +15,8 @@ use tokkuri_core::Text;
 pub(crate) struct Permits {
     open: Mutex<HashMap<Text, usize>>,
     max: usize,
+    /// All of them, for operators.
+    all: Gauge,
 }
 
 /// A place among the streams of one principal. Dropping it gives it back.
@@ -25,8 +28,8 @@ pub(crate) struct Permit {
 
 impl Permits {
     /// So many for each principal.
-    pub(super) fn new(max: usize) -> Self {
-        Self { open: Mutex::default(), max }
+    pub(super) fn new(max: usize, all: Gauge) -> Self {
+        Self { open: Mutex::default(), max, all }
     }
 
     pub(super) const fn max(&self) -> usize {
@@ -41,6 +44,7 @@ impl Permits {
             return None;
         }
         open.insert(principal.clone(), count + 1);
+        self.all.increment(1.0);
         Some(Permit { permits: Arc::clone(self), principal: principal.clone() })
     }
 }
@@ -50,6 +54,7 @@ impl Drop for Permit {
         let mut open = self.permits.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut entry) = open.entry(self.principal.clone()) {
             *entry.get_mut() -= 1;
+            self.permits.all.decrement(1.0);
             if *entry.get() == 0 {
                 entry.remove();
             }
@@ -93,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_given_back_can_be_taken_again() {
-        let permits = Arc::new(Permits::new(2));
+        let permits = Arc::new(Permits::new(2, metrics::Gauge::noop()));
         let (one, two) = (Text::from("one"), Text::from("two"));
         let first = permits.take(&one).unwrap();
         let _second = permits.take(&one).unwrap();

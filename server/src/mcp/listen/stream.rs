@@ -262,7 +262,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_end_of_the_credentials_cuts_the_stream_off_with_a_result() {
         let mut bed = Bed::new();
-        let permits = Arc::new(Permits::new(1));
+        let permits = Arc::new(Permits::new(1, metrics::Gauge::noop()));
         let end = SystemTime::now() + Duration::from_secs(5);
         let mut stream = bed.stream().until(Some(end)).holding(permits.take(&"p".into()).unwrap());
         next(&mut stream).await;

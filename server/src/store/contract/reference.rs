@@ -160,11 +160,11 @@ fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
         16 => Request::Join { node: Box::new(joining(node)), lease_ms: dice.below(60) },
         17 => {
             let load = Load { runs: u32::try_from(dice.below(5)).unwrap_or(0), queued: limit };
-            Request::Renew { node: node, load, lease_ms: dice.below(60) }
+            Request::Renew { node, load, lease_ms: dice.below(60) }
         }
         18 => match dice.below(4) {
-            0 => Request::Resign { node: node },
-            1 | 2 => Request::Drain { node: node, drain: dice.one_in(2).then(|| dice.below(60)) },
+            0 => Request::Resign { node },
+            1 | 2 => Request::Drain { node, drain: dice.one_in(2).then(|| dice.below(60)) },
             _ => Request::Nodes,
         },
         _ => Request::Load { id: some_id(dice) },
