@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -67,6 +68,22 @@ impl Client {
         tokkuri_server::listener::use_ring();
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
         Self { http, url, capabilities: caps::all(), token: None, ids: Arc::new(AtomicI64::new(1)) }
+    }
+
+    /// The same client, of another endpoint of the same service.
+    #[must_use]
+    pub fn at(&self, url: String) -> Self {
+        Self { url, ..self.clone() }
+    }
+
+    /// The same client on connections of its own, which waits no longer than this for an answer.
+    ///
+    /// # Panics
+    /// If there is no HTTP client to be had.
+    #[must_use]
+    pub fn with_patience(&self, patience: Duration) -> Self {
+        let http = reqwest::Client::builder().timeout(patience).no_proxy().build().expect("an HTTP client");
+        Self { http, ..self.clone() }
     }
 
     /// The same client, declaring `capabilities` instead.
@@ -334,6 +351,22 @@ impl Prepared {
     pub async fn try_send(&self) -> Result<Reply, reqwest::Error> {
         let reply = read(self.respond().await?, &self.body["id"]).await?;
         if self.judged {
+            let method = self.body["method"].as_str().unwrap_or_default();
+            schema::judge(schema::Era::Modern, method, self.body.get("id"), &reply);
+        }
+        Ok(reply)
+    }
+
+    /// As [`Prepared::try_send`]; what says 503 is not judged, for it may come from where no request is read.
+    ///
+    /// # Errors
+    /// If there is no connection, or it ends before the answer does.
+    ///
+    /// # Panics
+    /// If the answer breaks the schemas.
+    pub async fn try_send_unjudged_if_unavailable(&self) -> Result<Reply, reqwest::Error> {
+        let reply = read(self.respond().await?, &self.body["id"]).await?;
+        if self.judged && reply.status != 503 {
             let method = self.body["method"].as_str().unwrap_or_default();
             schema::judge(schema::Era::Modern, method, self.body.get("id"), &reply);
         }

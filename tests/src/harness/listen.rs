@@ -59,15 +59,25 @@ impl Prepared {
             panic!("no stream: HTTP {} {}", response.status(), response.text().await.unwrap_or_default());
         }
         assert_eq!(header("x-accel-buffering"), "no");
-        let headers = response.headers().iter().filter(|(name, _)| *name != "date");
-        let mut headers: Vec<_> =
-            headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())).collect();
-        headers.sort();
-        Listening { response, unread: Vec::new(), id: self.body["id"].clone(), headers }
+        Listening::of(response, self.body["id"].clone())
     }
 }
 
 impl Prepared {
+    /// As [`Prepared::listen`], but a connection that fails is an error, and another answer is its body.
+    ///
+    /// # Errors
+    /// If there is no connection.
+    pub async fn try_listen(self) -> Result<Result<Listening, String>, reqwest::Error> {
+        let response = self.respond().await?;
+        let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if response.status() != 200 || !kind.starts_with("text/event-stream") {
+            let status = response.status();
+            return Ok(Err(format!("HTTP {status} {}", response.text().await?)));
+        }
+        Ok(Ok(Listening::of(response, self.body["id"].clone())))
+    }
+
     /// Sends it and looks only at the kind of the answer: whether it is a stream.
     ///
     /// # Panics
@@ -80,6 +90,14 @@ impl Prepared {
 }
 
 impl Listening {
+    fn of(response: reqwest::Response, id: Value) -> Self {
+        let headers = response.headers().iter().filter(|(name, _)| *name != "date");
+        let mut headers: Vec<_> =
+            headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())).collect();
+        headers.sort();
+        Self { response, unread: Vec::new(), id, headers }
+    }
+
     /// The headers that it began with, but for the date: what two streams have to share that nobody may tell apart.
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
@@ -90,10 +108,15 @@ impl Listening {
     /// # Panics
     /// If nothing comes within the deadline, or it breaks the rules.
     pub async fn event(&mut self) -> Event {
-        let text = match timeout(DEADLINE, self.text()).await.expect("an event within the deadline") {
-            Some(text) => text,
-            None => return Event::End,
-        };
+        timeout(DEADLINE, self.next()).await.expect("an event within the deadline")
+    }
+
+    /// The next thing, judged, whenever it comes. Dropping this loses nothing.
+    ///
+    /// # Panics
+    /// If it breaks the rules.
+    pub async fn next(&mut self) -> Event {
+        let Some(text) = self.text().await else { return Event::End };
         if text.lines().all(|line| line.starts_with(':')) {
             return Event::Comment;
         }

@@ -1,6 +1,8 @@
 //! What every black-box test stands on: a server process, a client, raw bytes, and the schemas.
 //!
 //! * [`server`] starts the test bed and ends it, politely or not;
+//! * [`cluster`] is several of them on one Postgres, each to be killed, frozen and cut off; [`balancer`] stands in front,
+//!   [`proxy`] in between;
 //! * [`client`] speaks the modern era, [`earlier`] the 2025-11-25 one; [`reply`] is what came back;
 //! * [`token`] issues access tokens, and [`key_server`] is where an issuer's keys are on the web;
 //! * [`stdio`] is a client that starts its server itself, in either era;
@@ -15,13 +17,17 @@
 //! The harness panics where a test would have to give up: a missed deadline, a message that breaks the schemas, a server
 //! that does not start. The panic says what was last seen.
 
+mod background;
+pub mod balancer;
 pub mod client;
+pub mod cluster;
 pub mod earlier;
 pub mod key_server;
 pub mod listen;
 pub mod operator;
 pub mod postgres;
 pub mod probe;
+pub mod proxy;
 pub mod raw;
 pub mod reply;
 pub mod schema;
@@ -30,11 +36,14 @@ pub mod stdio;
 pub mod token;
 pub mod wait;
 
+pub use balancer::Balancer;
 pub use client::{Client, Prepared, caps};
+pub use cluster::Cluster;
 pub use earlier::EarlierClient;
 pub use key_server::KeyServer;
 pub use listen::Listening;
 pub use postgres::Postgres;
+pub use proxy::Proxy;
 pub use reply::Reply;
 pub use server::{Bed, Server, Store};
 pub use stdio::Stdio;

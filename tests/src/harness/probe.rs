@@ -35,6 +35,15 @@ impl Client {
         }
     }
 
+    /// When a run of the counter `name` was last told of a cancel, by itself: microseconds since 1970.
+    ///
+    /// # Panics
+    /// If the probe does not answer as the contract says.
+    pub async fn cancelled_at_us(&self, name: &str) -> u64 {
+        let read = self.probe("counter", json!({"name": name})).await;
+        read["cancelledAtUs"].as_u64().unwrap_or_else(|| panic!("counter: {read}"))
+    }
+
     /// How many runs are alive in the process.
     ///
     /// # Panics

@@ -154,13 +154,16 @@ impl Reply {
     /// If there is no such member.
     #[track_caller]
     pub fn raw(&self, path: &[&str]) -> &str {
-        let mut at = self.response.as_str();
-        for key in path {
-            let members: BTreeMap<String, &RawValue> = serde_json::from_str(at).expect("an object on the way");
-            at = members.get(*key).unwrap_or_else(|| panic!("no {path:?}: {}", self.body)).get();
-        }
-        at
+        member(&self.response, path).unwrap_or_else(|| panic!("no {path:?}: {}", self.body))
     }
+}
+
+/// The bytes of a member of a JSON text, as they are.
+pub fn member<'a>(json: &'a str, path: &[&str]) -> Option<&'a str> {
+    path.iter().try_fold(json, |at, key| {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(at).ok()?;
+        Some(members.get(*key)?.get())
+    })
 }
 
 #[track_caller]

@@ -1,6 +1,7 @@
 //! The test bed as a process: started on ports of its own, ended politely or by force, its log shown when a test fails.
 //!
-//! The store is a parameter: `TOKKURI_TEST_STORE=memory|sqlite` runs every test on that store.
+//! The store is a parameter: `TOKKURI_TEST_STORE=memory|sqlite|postgres|cluster` runs every test on that store; `cluster` is
+//! three nodes on one Postgres behind a [`Balancer`].
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Client, DEADLINE, LOOK_AGAIN};
+use super::{Balancer, Client, DEADLINE, LOOK_AGAIN, Postgres};
 
 /// Where the server under test keeps its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,24 +24,34 @@ pub enum Store {
     Memory,
     /// A file in the directory of the [`Bed`]: survives [`Server::restart`].
     Sqlite,
+    /// A database of the [`Postgres`] that the process shares, or of another one ([`Bed::on`]).
+    Postgres,
+    /// The same, with [`NODES`] nodes on it. [`Server::url`] is a balancer's; everything else of the [`Server`] is about the
+    /// first node.
+    Cluster,
 }
+
+/// How many nodes [`Store::Cluster`] starts.
+pub const NODES: usize = 3;
 
 impl Store {
     /// The store that `TOKKURI_TEST_STORE` names; memory without it.
     ///
     /// # Panics
-    /// On a name that is neither `memory` nor `sqlite`.
+    /// On a name that is none of them.
     pub fn from_env() -> Self {
         match std::env::var("TOKKURI_TEST_STORE").as_deref() {
             Err(_) | Ok("memory") => Self::Memory,
             Ok("sqlite") => Self::Sqlite,
-            Ok(other) => panic!("TOKKURI_TEST_STORE={other}: memory or sqlite"),
+            Ok("postgres") => Self::Postgres,
+            Ok("cluster") => Self::Cluster,
+            Ok(other) => panic!("TOKKURI_TEST_STORE={other}: memory, sqlite, postgres or cluster"),
         }
     }
 
     /// Whether a finished task outlives its server.
     pub fn is_durable(self) -> bool {
-        self == Self::Sqlite
+        self != Self::Memory
     }
 }
 
@@ -52,6 +63,8 @@ pub struct Bed {
     args: Vec<String>,
     env: Vec<(String, String)>,
     config: Option<String>,
+    /// The database, once it is chosen.
+    database: Option<String>,
     dir: Arc<TempDir>,
 }
 
@@ -69,6 +82,7 @@ impl Bed {
             args: Vec::new(),
             env: Vec::new(),
             config: None,
+            database: None,
             dir: Arc::new(tempfile::tempdir().expect("a temporary directory")),
         }
     }
@@ -108,6 +122,14 @@ impl Bed {
         self
     }
 
+    /// One node on the Postgres database of this URL.
+    #[must_use]
+    pub fn on(mut self, url: impl Into<String>) -> Self {
+        self.store = Store::Postgres;
+        self.database = Some(url.into());
+        self
+    }
+
     /// Starts the server and waits until it is ready.
     ///
     /// Start it on the test's own thread: the kernel kills the server when that thread ends without having dropped it (the
@@ -115,20 +137,33 @@ impl Bed {
     ///
     /// # Panics
     /// If the server does not say within the deadline where it listens; with its log.
-    pub fn start(self) -> Server {
+    pub fn start(mut self) -> Server {
+        if matches!(self.store, Store::Postgres | Store::Cluster) {
+            // Kept: a restart is one on the same database.
+            self.database.get_or_insert_with(|| Postgres::shared().url());
+        }
+        if self.store != Store::Cluster {
+            return self.spawn().ready();
+        }
+        let starting: Vec<Starting> = (0..NODES).map(|_| self.clone().spawn()).collect();
+        let mut nodes: Vec<Server> = starting.into_iter().map(Starting::ready).collect();
+        let addresses = nodes.iter().map(|node| Some(node.http())).collect();
+        let mut first = nodes.remove(0);
+        first.others = nodes;
+        first.balancer = Some(Balancer::start(Arc::new(Mutex::new(addresses))));
+        first
+    }
+
+    /// Starts the process, whatever the store.
+    pub(super) fn spawn(self) -> Starting {
         let mut command = self.command(&["--http", "127.0.0.1:0"]);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("start {}: {e}", self.bin.display()));
         let log = Log::default();
         log.follow(child.stderr.take().expect("stderr is piped"));
         let ready = first_line(child.stdout.take().expect("stdout is piped"));
-        let mut server = Server { child, log, bed: self, addresses: Addresses::nowhere(), exit: None };
-        match ready.recv_timeout(DEADLINE) {
-            Ok(line) => {
-                server.addresses = Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"))
-            }
-            Err(_) => panic!("the server said nothing on stdout"),
-        }
-        server
+        let addresses = Addresses::nowhere();
+        let server = Server { child, log, bed: self, addresses, exit: None, others: Vec::new(), balancer: None };
+        Starting { server, ready }
     }
 
     /// Starts the server, which has to refuse: its exit code, and what it wrote to stderr.
@@ -192,7 +227,28 @@ impl Bed {
         match self.store {
             Store::Memory => "memory".into(),
             Store::Sqlite => format!("sqlite:{}", self.database().display()),
+            Store::Postgres | Store::Cluster => self.database.clone().unwrap_or_else(|| Postgres::shared().url()),
         }
+    }
+}
+
+/// A process that has not said yet where it listens.
+#[derive(Debug)]
+pub(super) struct Starting {
+    server: Server,
+    ready: mpsc::Receiver<String>,
+}
+
+impl Starting {
+    /// Waits until it is ready.
+    pub(super) fn ready(mut self) -> Server {
+        match self.ready.recv_timeout(DEADLINE) {
+            Ok(line) => {
+                self.server.addresses = Addresses::parse(&line).unwrap_or_else(|| panic!("not a ready line: {line}"));
+            }
+            Err(_) => panic!("the server said nothing on stdout"),
+        }
+        self.server
     }
 }
 
@@ -204,12 +260,15 @@ pub struct Server {
     bed: Bed,
     addresses: Addresses,
     exit: Option<ExitStatus>,
+    /// The further nodes of a cluster.
+    others: Vec<Server>,
+    balancer: Option<Balancer>,
 }
 
 impl Server {
     /// The MCP endpoint.
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.addresses.http)
+        format!("http://{}/mcp", self.balancer.as_ref().map_or(self.addresses.http, Balancer::address))
     }
 
     /// Where it listens for MCP.
@@ -242,9 +301,10 @@ impl Server {
         Client::new(self.url())
     }
 
-    /// What the server has logged until now.
+    /// What the server has logged until now; all nodes of a cluster, one after the other.
     pub fn log(&self) -> String {
-        self.log.text().clone()
+        let own = self.log.text().clone();
+        self.others.iter().fold(own, |log, node| log + &node.log())
     }
 
     /// How much memory the process holds now, in KiB.
@@ -306,10 +366,13 @@ impl Server {
         self.exited(DEADLINE).await;
     }
 
-    /// Starts the same bed again (same store, flags and configuration; other ports). Ends the old process first if need be.
+    /// Starts the same bed again (same store, flags and configuration; other ports). Ends the old processes first if need be.
     pub async fn restart(mut self) -> Server {
         if self.exit.is_none() {
             self.kill().await;
+        }
+        for node in &mut self.others {
+            node.kill().await;
         }
         self.bed.clone().start()
     }

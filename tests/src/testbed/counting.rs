@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,15 @@ struct Counter {
     finished: u64,
     cancelled: u64,
     lost: u64,
+    /// When a run was last told of a cancel, in microseconds since 1970.
+    #[serde(rename = "cancelledAtUs")]
+    cancelled_at_us: u64,
+}
+
+/// Now, by the machine's clock.
+fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Counters {
@@ -68,7 +77,10 @@ fn count(name: &'static str, bed: &Bed) -> Tool {
                 stop = cx.cancelled() => {
                     counters.with(&args.name, |counter| match stop {
                         Stop::Lost | Stop::LeaseLost => counter.lost += 1,
-                        Stop::Cancelled | Stop::Expired | Stop::Shutdown => counter.cancelled += 1,
+                        Stop::Cancelled | Stop::Expired | Stop::Shutdown => {
+                            counter.cancelled += 1;
+                            counter.cancelled_at_us = now_us();
+                        }
                     });
                     Ok("stopped")
                 }
