@@ -32,6 +32,7 @@ pub(crate) const LIMITS: ConnectionLimits = ConnectionLimits {
     max_concurrent_requests: 16,
     header_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(120),
+    write_timeout: Duration::from_secs(30),
 };
 
 const TEXT: &str = "text/plain; charset=utf-8";

@@ -19,14 +19,15 @@ use crate::engine::Engine;
 use crate::engine::probe::Probe;
 use crate::engine::recorder::Recorder;
 use crate::listener::Tls;
+use crate::mcp::budget::Budget;
 use crate::mcp::call::Calls;
-use crate::mcp::door::Door;
+use crate::mcp::door::{Door, Reading};
 use crate::mcp::handler::{Handler, Identity};
 use crate::mcp::ladder::{self, Ladder};
 use crate::mcp::listen::Listening;
 use crate::mcp::request_state::RequestState;
 use crate::store::{MemoryStore, Store};
-use crate::telemetry::Metrics;
+use crate::telemetry::{self, Metrics};
 use crate::tool::{AddToolError, TaskMode, Tool, ToolSet, wrapped};
 
 /// The endpoint's path.
@@ -331,8 +332,7 @@ impl<H: ServerHandler> Tokkuri<H> {
         let handler = Handler::new(self.handler, calls, Arc::new(ByToken(self.owners)), self.identity);
 
         let stopping = CancellationToken::new();
-        let door =
-            Arc::new(door(&settings, handler.clone(), guard, stopping.clone(), engine.meters().streams_open.clone())?);
+        let door = Arc::new(door(&settings, &engine, handler.clone(), guard, stopping.clone())?);
         let (connections, tls) = (settings.connections, self.tls);
         Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown, connections, tls, admin: None })
     }
@@ -340,10 +340,10 @@ impl<H: ServerHandler> Tokkuri<H> {
 
 fn door<H: ServerHandler>(
     settings: &Settings,
+    engine: &Engine,
     handler: Handler<H>,
     guard: Option<Arc<Guard>>,
     stopping: CancellationToken,
-    open: metrics::Gauge,
 ) -> Result<Door<H>, BuildError> {
     let tasks = settings.tasks.enabled;
     let known = handler.clone();
@@ -365,7 +365,17 @@ fn door<H: ServerHandler>(
     let factory = handler.clone();
     let sessions = Arc::new(handler.sessions());
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
+    let budget = Budget::new(settings.max_buffered_bytes);
+    let counted = Arc::downgrade(&budget);
+    let buffered = engine.meters().buffered.clone();
+    engine.metrics().before_reading(move || {
+        if let Some(budget) = counted.upgrade() {
+            telemetry::set(&buffered, budget.held());
+        }
+    });
+    let reading = Reading { timeout: settings.request_timeout, budget };
+    let open = engine.meters().streams_open.clone();
     let listening =
         Arc::new(Listening::new(settings.max_streams_per_principal, settings.stream_keep_alive, stopping, open));
-    Door::new(ladder, handler, rmcp, sessions, guard, settings.request_timeout, listening)
+    Door::new(ladder, handler, rmcp, sessions, guard, reading, listening)
 }

@@ -44,7 +44,7 @@ use self::places::Places;
 use self::probe::Probe;
 use self::recorder::Recorder;
 use crate::store::Store;
-use crate::telemetry::{Meters, Metrics, StoreRequest};
+use crate::telemetry::{Meters, Metrics, StoreRequest, set};
 use crate::tool::{CallInfo, Tool, ToolSet};
 
 /// How many locks the tables of runs and of followers are spread over.
@@ -220,9 +220,6 @@ impl Engine {
     /// Sets the gauges of what is counted elsewhere.
     pub(crate) fn take_stock(&self) {
         let (meters, live) = (&self.meters, self.registry.live());
-        // Nothing here comes near the numbers that a float cannot tell apart.
-        #[expect(clippy::cast_precision_loss, reason = "2^53 runs fit no machine")]
-        let set = |gauge: &metrics::Gauge, count: usize| gauge.set(count as f64);
         set(&meters.live_working, live.working);
         set(&meters.live_input_required, live.input_required);
         set(&meters.runs_alive, self.alive());

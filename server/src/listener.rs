@@ -36,8 +36,10 @@ pub struct ConnectionLimits {
     /// How long a client may take to send a head, from its first byte (or from the opening of the connection); also for the TLS
     /// handshake.
     pub header_timeout: Duration,
-    /// How long a connection may be idle between requests, and how long a client may refuse to read what it is sent.
+    /// How long a connection may be idle between requests.
     pub idle_timeout: Duration,
+    /// How long a client may read nothing of what it is sent, before its connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl Default for ConnectionLimits {
@@ -49,6 +51,7 @@ impl Default for ConnectionLimits {
             max_concurrent_requests: 100,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`ladder`] says what is wrong with a request, [`door`] decides which way it goes, [`tasks`], [`call`] and [`listen`] answer what is ours,
 //! and [`handler`] is what rmcp drives for everything else. [`stdio`] is the door of a client that started the server itself.
 
+pub(crate) mod budget;
 pub(crate) mod call;
 mod depth;
 pub(crate) mod door;

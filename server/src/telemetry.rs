@@ -27,6 +27,7 @@
 //! | `tokkuri_signals_lost_total` | counter | | Signals given up: no room in the queue, no such peer, no answer in time. Whom they were for finds out by its next look at the store. |
 //! | `tokkuri_signals_received_total` | counter | | Signals of other nodes that arrived here. |
 //! | `tokkuri_signals_late_total` | counter | | Of those, the ones that told nothing new: the store had been looked at before. |
+//! | `tokkuri_request_bytes_held` | gauge | | Bytes of request bodies in memory now (`server.max_buffered_bytes`). |
 //! | `tokkuri_http_requests_total` | counter | method, status | HTTP requests at the endpoint, by the MCP method that they carried (`other`: one of the rest; `none`: none that could be read) and the class of the HTTP status. Faults that ride on 200 are in `2xx`. |
 
 mod fanout;
@@ -37,7 +38,7 @@ mod text;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::metrics::Recorder;
+use ::metrics::{Gauge, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 pub use self::fanout::GlobalRecorder;
@@ -119,6 +120,12 @@ impl Metrics {
     fn take_stock(&self) {
         self.before_reading.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|look| look());
     }
+}
+
+/// Sets a gauge to a count.
+#[expect(clippy::cast_precision_loss, reason = "nothing here comes near the numbers that a float cannot tell apart")]
+pub(crate) fn set(gauge: &Gauge, count: usize) {
+    gauge.set(count as f64);
 }
 
 impl fmt::Debug for Metrics {

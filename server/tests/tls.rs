@@ -5,7 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 
 /// A directory with a certificate for 127.0.0.1, its key, and a configuration that names them.
@@ -32,6 +38,12 @@ fn tokkuri(directory: &Path, arguments: &[&str]) -> Command {
 struct Serving {
     child: Child,
     url: String,
+}
+
+impl Serving {
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("https://").trim_end_matches("/mcp")
+    }
 }
 
 impl Drop for Serving {
@@ -70,6 +82,65 @@ fn a_tool_can_be_called_over_https_by_who_trusts_the_certificate_and_by_nobody_e
     assert!(!distrusting.status.success());
     let said = String::from_utf8_lossy(&distrusting.stderr);
     assert!(said.contains("certificate"), "{said}");
+}
+
+/// Connects to `serving`, offering these protocols, and says which one was chosen.
+async fn connect(
+    serving: &Serving,
+    directory: &Path,
+    offers: &[&[u8]],
+) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("cert.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = offers.iter().map(|offer| offer.to_vec()).collect();
+    let stream = tokio::net::TcpStream::connect(serving.address()).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_offers_http_2_in_the_handshake_gets_it_and_tasks_over_it() {
+    let directory = directory();
+    let serving = serve(directory.path());
+    let chosen = async |offers: &[&[u8]]| {
+        connect(&serving, directory.path(), offers).await.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
+    };
+    assert_eq!(chosen(&[]).await, None);
+    assert_eq!(chosen(&[b"http/1.1"]).await.as_deref(), Some(&b"http/1.1"[..]));
+    assert_eq!(chosen(&[b"http/1.1", b"h2"]).await.as_deref(), Some(&b"h2"[..]));
+
+    let stream = connect(&serving, directory.path(), &[b"h2"]).await;
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let ask = async |method: &str, name: &str, params: &str| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},"_meta":{{
+                "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{"form":{{}}}},"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}}}}}}}"#
+        );
+        let request = http::Request::post(&serving.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method)
+            .header("mcp-name", name)
+            .body(Full::new(Bytes::from(body)));
+        let mut sender = sender.clone();
+        sender.ready().await.unwrap();
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(response.version(), http::Version::HTTP_2);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()
+    };
+    let created = ask("tools/call", "ask_name", r#""name":"ask_name","arguments":{}"#).await;
+    let id = created["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {created}"));
+    let read = ask("tasks/get", id, &format!(r#""taskId":"{id}""#)).await;
+    assert_eq!(read["result"]["taskId"], id, "{read}");
+    connection.abort();
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// Largest request body.
     pub max_body_bytes: usize,
+    /// What the bodies of all requests together may take up while they are held; at least as much as one.
+    pub max_buffered_bytes: usize,
     /// How deeply objects and arrays of a request may be nested.
     pub max_depth: usize,
     /// How long a client may take to send a request's body.
@@ -41,6 +43,7 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 << 20,
+            max_buffered_bytes: 256 << 20,
             max_depth: 64,
             request_timeout: Duration::from_secs(30),
             connections: ConnectionLimits::default(),

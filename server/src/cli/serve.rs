@@ -112,6 +112,7 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
         allowed_hosts: server.allowed_hosts.clone(),
         allowed_origins: server.allowed_origins.clone(),
         max_body_bytes: server.max_body_bytes,
+        max_buffered_bytes: server.max_buffered_bytes,
         max_depth: server.max_depth,
         request_timeout: Duration::from_millis(server.request_timeout_ms),
         connections: ConnectionLimits {
@@ -121,6 +122,7 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
             max_concurrent_requests: u32::try_from(server.max_concurrent_requests).unwrap_or(u32::MAX),
             header_timeout: Duration::from_millis(server.header_timeout_ms),
             idle_timeout: Duration::from_millis(server.idle_timeout_ms),
+            write_timeout: Duration::from_millis(server.write_timeout_ms),
         },
         shutdown: Duration::from_millis(server.shutdown_ms),
         // A secret of any length becomes a key of the length that the signature wants.

@@ -18,6 +18,15 @@ pub(super) fn finish(mut draft: Draft) -> Result<Config, ConfigError> {
             "grpc.client_ca needs grpc.cert and grpc.key: give both, or leave it out",
         ));
     }
+    if draft.config.server.max_buffered_bytes < draft.config.server.max_body_bytes {
+        let stated = match draft.stated.contains_key("server.max_buffered_bytes") {
+            true => "server.max_buffered_bytes",
+            false => "server.max_body_bytes",
+        };
+        let message =
+            "server.max_buffered_bytes must be at least server.max_body_bytes: the largest body would never fit";
+        return Err(missing(&draft, stated, message));
+    }
     draft.config.auth = auth(&mut draft)?;
     let mut names = BTreeSet::new();
     for (origin, tool) in std::mem::take(&mut draft.tools) {

@@ -26,6 +26,9 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// Largest request body, in bytes. Default 4 MiB.
     pub max_body_bytes: usize,
+    /// What the bodies of all requests together may take up in memory, in bytes; beyond it the answer is 503. At least
+    /// `max_body_bytes`. Default 256 MiB.
+    pub max_buffered_bytes: usize,
     /// How deeply objects and arrays of a request may be nested. Default 64.
     pub max_depth: usize,
     /// Connections at once; a further one is told 503. Default 4096.
@@ -38,8 +41,10 @@ pub struct ServerConfig {
     pub max_concurrent_requests: usize,
     /// How long the head of a request and the TLS handshake may take, in ms. Default 10 000.
     pub header_timeout_ms: u64,
-    /// How long a connection may be idle, and a client may not read its answer, in ms. Default 60 000.
+    /// How long a connection may be idle, in ms. Default 60 000.
     pub idle_timeout_ms: u64,
+    /// How long a client may read nothing of its answer, in ms. Default 60 000.
+    pub write_timeout_ms: u64,
     /// How long a request may take to arrive and, if no tool runs in it, to be answered, in ms. Default 30 000.
     pub request_timeout_ms: u64,
     /// How long a shutdown waits for running tasks, in ms. Default 10 000.
@@ -64,6 +69,7 @@ impl Default for ServerConfig {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(String::from).into(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 << 20,
+            max_buffered_bytes: 256 << 20,
             max_depth: 64,
             max_connections: 4096,
             max_header_bytes: 32 << 10,
@@ -71,6 +77,7 @@ impl Default for ServerConfig {
             max_concurrent_requests: 100,
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
+            write_timeout_ms: 60_000,
             request_timeout_ms: 30_000,
             shutdown_ms: 10_000,
             state_secret: None,

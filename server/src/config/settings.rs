@@ -63,6 +63,9 @@ pub(super) const SECTIONS: &[Section] = &[
                 v.list(origins, is_origin).map(|x| d.config.server.allowed_origins = x)
             }),
             open("max_body_bytes", |d, v| v.size(1024..=GIB, BYTES).map(|x| d.config.server.max_body_bytes = x)),
+            open("max_buffered_bytes", |d, v| {
+                v.size(1024..=1024 * GIB, BYTES).map(|x| d.config.server.max_buffered_bytes = x)
+            }),
             // Whoever reads a body after us gives up at 127.
             open("max_depth", |d, v| v.size(8..=120, "levels").map(|x| d.config.server.max_depth = x)),
             open("max_connections", |d, v| {
@@ -77,6 +80,7 @@ pub(super) const SECTIONS: &[Section] = &[
             }),
             open("header_timeout_ms", |d, v| v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.header_timeout_ms = x)),
             open("idle_timeout_ms", |d, v| v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.idle_timeout_ms = x)),
+            open("write_timeout_ms", |d, v| v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.write_timeout_ms = x)),
             open("request_timeout_ms", |d, v| {
                 v.integer(1..=HOUR_MS, MS).map(|x| d.config.server.request_timeout_ms = x)
             }),

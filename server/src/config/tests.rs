@@ -23,6 +23,7 @@ instructions = "Ask for export_files."
 allowed_hosts = ["mcp.example.com", "localhost:9000"]
 allowed_origins = ["https://app.example.com"]
 max_body_bytes = 1_048_576
+max_buffered_bytes = 2_097_152
 max_depth = 8
 max_connections = 5
 max_header_bytes = 8192
@@ -30,6 +31,7 @@ max_headers = 16
 max_concurrent_requests = 6
 header_timeout_ms = 7
 idle_timeout_ms = 8
+write_timeout_ms = 9
 request_timeout_ms = 1000
 shutdown_ms = 0
 state_secret = "0123456789abcdef"
@@ -108,6 +110,7 @@ fn every_setting_of_the_contract_reaches_its_field() {
     assert_eq!((server.max_body_bytes, server.max_depth, server.request_timeout_ms), (1 << 20, 8, 1000));
     assert_eq!((server.max_connections, server.max_header_bytes, server.max_headers), (5, 8192, 16));
     assert_eq!((server.max_concurrent_requests, server.header_timeout_ms, server.idle_timeout_ms), (6, 7, 8));
+    assert_eq!((server.write_timeout_ms, server.max_buffered_bytes), (9, 2 << 20));
     assert_eq!((server.shutdown_ms, server.state_ttl_ms), (0, 60_000));
     assert_eq!((server.max_streams_per_principal, server.stream_keep_alive_ms), (5, 100));
     assert_eq!(server.state_secret, Some(Secret::new("0123456789abcdef")));

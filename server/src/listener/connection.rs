@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body::{Frame, SizeHint};
+use http::{Request, Response, Version};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -91,9 +91,10 @@ impl Service<Request<Incoming>> for Answers {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let busy = self.pulse.begin();
+        let shared = request.version() == Version::HTTP_2;
         // A router is always ready.
         let answer = tower_service::Service::call(&mut self.router.clone(), request);
-        Box::pin(async move { Ok(answer.await?.map(|body| Held { body, _busy: busy })) })
+        Box::pin(async move { Ok(answer.await?.map(|body| Held { body, rest: Bytes::new(), shared, busy })) })
     }
 }
 
@@ -101,7 +102,32 @@ impl Service<Request<Incoming>> for Answers {
 #[derive(Debug)]
 struct Held {
     body: Body,
-    _busy: Busy,
+    /// What is left of a piece that is too large to be handed over at once.
+    rest: Bytes,
+    /// Whether other answers share the connection (HTTP/2).
+    shared: bool,
+    busy: Busy,
+}
+
+/// How much of an answer is handed over at a time on a shared connection. What was handed over is kept there until the client makes room for
+/// it, and nobody looks whether it does; the rest waits here, where it is seen.
+const PIECE: usize = 16 << 10;
+
+impl Held {
+    fn next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                other => return Poll::Ready(other),
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let piece = self.rest.split_to(self.rest.len().min(PIECE));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
 }
 
 impl http_body::Body for Held {
@@ -109,14 +135,27 @@ impl http_body::Body for Held {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if !self.shared {
+            return Pin::new(&mut self.body).poll_frame(cx);
+        }
+        self.busy.is_asked();
+        let piece = self.next_piece(cx);
+        if matches!(piece, Poll::Ready(Some(Ok(_)))) && !self.is_end_stream() {
+            self.busy.has_handed_over();
+        }
+        piece
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }

@@ -1,8 +1,9 @@
 //! What a connection is doing, so that it can be told when it has kept silent, dribbled or not read for too long.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -24,11 +25,20 @@ pub(super) struct Pulse {
     since: AtomicU64,
     /// Since when the client does not take what is written; 0 while it does.
     stalled: AtomicU64,
+    /// Answers of which a piece was handed over and no further one is asked for, and since when. On a connection that is shared by many answers
+    /// one of them can come to a halt while bytes are taken for the others.
+    halted: Mutex<BTreeMap<u64, u64>>,
+    /// The number of the next request.
+    next: AtomicU64,
 }
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Pulse>);
+pub(super) struct Busy {
+    pulse: Arc<Pulse>,
+    number: u64,
+    halted: bool,
+}
 
 impl Pulse {
     pub(super) fn new() -> Self {
@@ -38,6 +48,8 @@ impl Pulse {
             in_head: AtomicBool::new(true),
             since: AtomicU64::new(1),
             stalled: AtomicU64::new(0),
+            halted: Mutex::default(),
+            next: AtomicU64::new(0),
         }
     }
 
@@ -45,7 +57,7 @@ impl Pulse {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         self.in_head.store(false, Ordering::Relaxed);
-        Busy(Arc::clone(self))
+        Busy { pulse: Arc::clone(self), number: self.next.fetch_add(1, Ordering::Relaxed), halted: false }
     }
 
     /// Over once the connection has used up its patience.
@@ -61,12 +73,14 @@ impl Pulse {
 
     /// The moment at which it is over, as things stand. Things may change before: whoever waits for it looks again.
     fn deadline(&self, limits: &ConnectionLimits) -> Instant {
-        let stalled = self.stalled.load(Ordering::Relaxed);
-        if stalled > 0 {
-            return self.at(stalled) + limits.idle_timeout;
+        let stalled = Some(self.stalled.load(Ordering::Relaxed)).filter(|since| *since > 0);
+        let halted = self.halted().values().min().copied();
+        if let Some(unread) = stalled.into_iter().chain(halted).min() {
+            return self.at(unread) + limits.write_timeout;
         }
         if self.busy.load(Ordering::Relaxed) > 0 {
-            return Instant::now() + limits.idle_timeout.min(limits.header_timeout).max(Duration::from_millis(1));
+            let again = limits.idle_timeout.min(limits.header_timeout).min(limits.write_timeout);
+            return Instant::now() + again.max(Duration::from_millis(1));
         }
         let in_head = self.in_head.load(Ordering::Relaxed);
         self.at(self.since.load(Ordering::Relaxed)) + if in_head { limits.header_timeout } else { limits.idle_timeout }
@@ -89,6 +103,10 @@ impl Pulse {
         }
     }
 
+    fn halted(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.halted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
@@ -98,10 +116,26 @@ impl Pulse {
     }
 }
 
+impl Busy {
+    /// A piece of the answer was handed over, and there are more.
+    pub(super) fn has_handed_over(&mut self) {
+        self.halted = true;
+        self.pulse.halted().insert(self.number, self.pulse.now());
+    }
+
+    /// The next piece is asked for.
+    pub(super) fn is_asked(&mut self) {
+        if std::mem::take(&mut self.halted) {
+            self.pulse.halted().remove(&self.number);
+        }
+    }
+}
+
 impl Drop for Busy {
     fn drop(&mut self) {
-        if self.0.busy.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.since.store(self.0.now(), Ordering::Relaxed);
+        self.is_asked();
+        if self.pulse.busy.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.pulse.since.store(self.pulse.now(), Ordering::Relaxed);
         }
     }
 }
@@ -180,6 +214,7 @@ mod tests {
         max_concurrent_requests: 1,
         header_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_secs(60),
+        write_timeout: Duration::from_secs(30),
     };
 
     async fn after(pulse: &Pulse, seconds: u64) -> bool {
@@ -225,10 +260,30 @@ mod tests {
         let pulse = Arc::new(Pulse::new());
         let _busy = pulse.begin();
         pulse.has_written(&Poll::<()>::Pending);
-        assert!(!after(&pulse, 59).await);
+        assert!(!after(&pulse, 29).await);
         pulse.has_written(&Poll::<()>::Pending);
         assert!(after(&pulse, 1).await);
         pulse.has_written(&Poll::Ready(()));
+        assert!(!after(&pulse, 1000).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_answers_one_that_is_not_read_is_enough() {
+        let pulse = Arc::new(Pulse::new());
+        let (mut one, mut other) = (pulse.begin(), pulse.begin());
+        one.has_handed_over();
+        for _ in 0..2 {
+            // It is read slowly, but it is read.
+            assert!(!after(&pulse, 29).await);
+            one.is_asked();
+            one.has_handed_over();
+        }
+        other.has_handed_over();
+        assert!(!after(&pulse, 20).await);
+        one.is_asked();
+        pulse.has_written(&Poll::Ready(()));
+        assert!(after(&pulse, 10).await);
+        drop(other);
         assert!(!after(&pulse, 1000).await);
     }
 }

@@ -12,7 +12,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpService;
 use serde::Deserialize;
@@ -28,6 +28,7 @@ use tokkuri_core::wire::{CreateTaskResult, Json};
 use crate::app::BuildError;
 use crate::auth::{self, Challenges, Guard};
 use crate::engine::followers::NotFollowed;
+use crate::mcp::budget::{Budget, Unread};
 use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
 use crate::mcp::envelope::{Message, Params, RawId};
 use crate::mcp::handler::{Handler, InTheRequest};
@@ -52,11 +53,19 @@ pub(crate) struct Door<H> {
     /// `[auth]`.
     guard: Option<Arc<Guard>>,
     challenges: Challenges,
-    /// How long a client may take to send a body.
-    read_timeout: Duration,
+    reading: Reading,
     listening: Arc<Listening>,
     /// Our tools with arguments that clients repeat in headers.
     mirrored: BTreeMap<String, ParamHeaders>,
+}
+
+/// What reading bodies may take.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// How long a client may take to send one.
+    pub(crate) timeout: Duration,
+    /// What all of them together may take up.
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl<H> std::fmt::Debug for Door<H> {
@@ -91,7 +100,7 @@ impl<H: ServerHandler> Door<H> {
         rmcp: StreamableHttpService<Handler<H>, OwnedSessions>,
         sessions: Arc<OwnedSessions>,
         guard: Option<Arc<Guard>>,
-        read_timeout: Duration,
+        reading: Reading,
         listening: Arc<Listening>,
     ) -> Result<Self, BuildError> {
         let challenges = guard.as_ref().map(|guard| guard.challenges().clone()).unwrap_or_default();
@@ -103,7 +112,7 @@ impl<H: ServerHandler> Door<H> {
                 mirrored.insert(tool.name.to_string(), headers);
             }
         }
-        Ok(Self { ladder, handler, rmcp, sessions, guard, challenges, read_timeout, listening, mirrored })
+        Ok(Self { ladder, handler, rmcp, sessions, guard, challenges, reading, listening, mirrored })
     }
 
     /// What the endpoint is guarded by.
@@ -235,10 +244,11 @@ impl<H: ServerHandler> Door<H> {
 
     async fn read(&self, body: Body) -> Result<Bytes, Refusal> {
         let limit = self.ladder.max_body_bytes();
-        match tokio::time::timeout(self.read_timeout, Limited::new(body, limit).collect()).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::too_large(limit)),
-            Ok(Err(error)) => {
+        match tokio::time::timeout(self.reading.timeout, self.reading.budget.read(body, limit)).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(Unread::TooLarge)) => Err(Refusal::too_large(limit)),
+            Ok(Err(Unread::NoRoom)) => Err(Refusal::no_room_for_the_body()),
+            Ok(Err(Unread::Broken(error))) => {
                 Err(Refusal::bad_request(INVALID_REQUEST, format!("the body could not be read: {error}")))
             }
             Err(_) => {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -72,6 +72,15 @@ impl Refusal {
     pub(crate) fn too_large(max_body_bytes: usize) -> Self {
         let message = format!("the body is larger than {max_body_bytes} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, message)
+    }
+
+    /// 503: the bodies of other requests take up all that bodies may.
+    pub(crate) fn no_room_for_the_body() -> Self {
+        let message =
+            "The server holds as many bytes of requests as it takes (server.max_buffered_bytes). Try again soon.";
+        let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, INTERNAL_ERROR, message);
+        refusal.headers.push((RETRY_AFTER, HeaderValue::from_static("1")));
+        refusal
     }
 
     /// The same, for the request with this id.

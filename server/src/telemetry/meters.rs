@@ -32,6 +32,7 @@ pub(super) const METRICS: &[(&str, Kind, &str)] = &[
     ("tokkuri_runs_alive", Kind::Gauge, "Tools that run in this process now, as tasks or in their request."),
     ("tokkuri_runs_queued", Kind::Gauge, "Tasks of this node that wait for a place to run."),
     ("tokkuri_tasks_followed", Kind::Gauge, "Tasks that somebody follows on this node."),
+    ("tokkuri_request_bytes_held", Kind::Gauge, "Bytes of request bodies in memory now."),
     ("tokkuri_streams_open", Kind::Gauge, "subscriptions/listen streams that are open."),
     ("tokkuri_store_requests_total", Kind::Counter, "What the store was asked, by kind of request."),
     ("tokkuri_store_request_duration_seconds", Kind::Histogram, "How long the store's answer took, where it took I/O."),
@@ -70,6 +71,7 @@ pub(crate) struct Meters {
     pub(crate) runs_queued: Gauge,
     pub(crate) tasks_followed: Gauge,
     pub(crate) streams_open: Gauge,
+    pub(crate) buffered: Gauge,
     store: [Asked; StoreRequest::ALL.len()],
     pub(super) conflicts: Counter,
     pub(super) lease_renewals: Counter,
@@ -296,6 +298,7 @@ impl Meters {
             runs_queued: register.gauge("tokkuri_runs_queued", &[]),
             tasks_followed: register.gauge("tokkuri_tasks_followed", &[]),
             streams_open: register.gauge("tokkuri_streams_open", &[]),
+            buffered: register.gauge("tokkuri_request_bytes_held", &[]),
             store: StoreRequest::ALL.map(|request| {
                 let labels = &[("request", request.label())];
                 Asked {

@@ -330,6 +330,20 @@ impl Prepared {
         [head.into_bytes(), body].concat()
     }
 
+    /// The request as HTTP/2, for [`super::http2`].
+    pub(super) fn to_http2(
+        &self,
+        authority: std::net::SocketAddr,
+    ) -> hyper::Request<http_body_util::Full<bytes::Bytes>> {
+        let url = reqwest::Url::parse(&self.client.url).expect("the endpoint is a URL");
+        let mut request =
+            hyper::Request::builder().method(self.verb.as_str()).uri(format!("http://{authority}{}", url.path()));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.body(http_body_util::Full::from(self.payload())).expect("a request")
+    }
+
     /// Sends it and reads the answer, up to the final response where it is an event stream.
     ///
     /// # Panics

@@ -181,7 +181,7 @@ async fn who_keeps_silent_or_dribbles_is_not_waited_for() {
 
 #[tokio::test]
 async fn who_does_not_read_the_answer_is_given_up() {
-    let server = bed().setting("server.idle_timeout_ms", 500).setting("server.max_connections", 1).start();
+    let server = bed().setting("server.write_timeout_ms", 500).setting("server.max_connections", 1).start();
     let request = server.client().declaring(json!({})).tool("big", json!({"bytes": 4_000_000})).to_http();
     let mut stream = TcpStream::connect(server.http()).await.expect("connect");
     for _ in 0..8 {

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod authorization;
+mod budget;
 mod cancel;
 mod cors;
 mod disconnect;
@@ -16,6 +17,7 @@ mod expiry;
 mod fairness;
 mod followers;
 mod headers;
+mod http2;
 mod input;
 mod input_gates;
 mod issuer;
