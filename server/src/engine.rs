@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tokkuri_core::access::{Caller, Owner};
 use tokkuri_core::id::{Key, NodeId, TaskId};
 use tokkuri_core::payload::Capabilities;
@@ -339,6 +340,12 @@ impl Engine {
     /// Fires when the node is to take on nothing new.
     pub const fn stopping(&self) -> &CancellationToken {
         &self.stopping
+    }
+
+    /// Held by a request that runs a tool while it is answered: the drain waits for it, as it does for runs. `None` once the node is
+    /// draining: whoever comes then cannot make it longer.
+    pub(crate) fn answering(&self) -> Option<TaskTrackerToken> {
+        (!self.stopping.is_cancelled()).then(|| self.tracker.token())
     }
 
     /// Drains: waits up to `drain` for the runs to end, then stops those that are left, fails their tasks, and waits for that

@@ -11,6 +11,7 @@ mod envelope;
 pub(crate) mod fault;
 pub(crate) mod handler;
 mod headers;
+mod holding;
 pub(crate) mod ladder;
 pub(crate) mod listen;
 pub(crate) mod origin;

@@ -33,6 +33,7 @@ use crate::mcp::call::{Admitted, Call as ToolCall, Reply, Undelivered};
 use crate::mcp::envelope::{Message, Params, RawId};
 use crate::mcp::handler::{Handler, InTheRequest};
 use crate::mcp::headers::Named;
+use crate::mcp::holding::Holding;
 use crate::mcp::ladder::{Call, Head, Ladder, Passed};
 use crate::mcp::listen::{self, Listening, Opening, Others, Permit, Permitted};
 use crate::mcp::origin::Cors;
@@ -208,7 +209,9 @@ impl<H: ServerHandler> Door<H> {
                     Message::Request(id, _) => Some(id),
                     Message::Notification(_) | Message::Response => None,
                 };
+                let answering = self.handler.shared.calls.engine.answering();
                 let response = self.pass_on_earlier(parts, Full::new(body.clone())).await;
+                let response = response.map(|body| Body::new(Holding::new(body, answering)));
                 return if is_unread(&response) { Err(unreadable(id)) } else { Ok(response) };
             }
         };
@@ -236,7 +239,9 @@ impl<H: ServerHandler> Door<H> {
                 if matches!(way, Way::Inline) {
                     parts.extensions.insert(InTheRequest);
                 }
+                let answering = self.handler.shared.calls.engine.answering();
                 let response = self.pass_on(parts, Full::new(body.clone())).await;
+                let response = response.map(|body| Body::new(Holding::new(body, answering)));
                 if is_unread(&response) { Err(unreadable(Some(call.id))) } else { Ok(response) }
             }
         }

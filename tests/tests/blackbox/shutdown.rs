@@ -34,6 +34,38 @@ async fn a_run_that_ends_within_the_drain_is_let_to() {
 }
 
 #[tokio::test]
+async fn a_call_that_runs_in_its_request_is_answered_within_the_drain() {
+    let mut server = bed().setting("server.shutdown_ms", 60_000).start();
+    let client = server.client().declaring(json!({}));
+    let start = Instant::now();
+    let calls = async {
+        tokio::join!(
+            client.call_tool("slow", json!({"ms": 2000})),
+            client.call_tool("wrapped_slow", json!({"ms": 1500}))
+        )
+    };
+    let ends = async {
+        client.wait_runs(1).await;
+        server.signal(libc::SIGTERM);
+    };
+    let ((native, wrapped), ()) = tokio::join!(calls, ends);
+    assert_eq!((native.text(), wrapped.text()), ("done", "done"));
+    assert!(start.elapsed() >= Duration::from_millis(2000));
+    assert_eq!(server.exited(SLACK).await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_call_that_takes_longer_than_the_drain_does_not_keep_the_server() {
+    let mut server = bed().setting("server.shutdown_ms", 500).start();
+    let client = server.client().declaring(json!({}));
+    let call = client.tool("slow", json!({"ms": 120_000})).unjudged();
+    let sent = tokio::spawn(async move { call.try_send().await.map(|reply| reply.body) });
+    client.wait_runs(1).await;
+    server.terminate(SLACK).await;
+    assert!(!sent.await.unwrap().unwrap_or_default().contains("done"));
+}
+
+#[tokio::test]
 async fn a_run_that_takes_longer_is_ended_with_the_drain() {
     let mut server = bed().setting("server.shutdown_ms", 1000).start();
     let client = server.client();
