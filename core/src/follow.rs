@@ -8,11 +8,18 @@
 //! When a task is removed its followers are told nothing more: the wire has no word for it, and `tasks/get` answers as for a
 //! task that never was. A snapshot of a live task that was not delivered by then is dropped, since it would tell of what is no
 //! longer so. A terminal one stays owed: it was true when the task was there, and nothing can take it back.
+//!
+//! That a task is removed only the store says. By a task's own time to live nothing is told: an end raises it, and the reading
+//! of that end may still be on its way.
+
+mod turns;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use crate::access::{self, Caller};
+pub use turns::Turns;
+
+use crate::access::{self, Caller, Denied};
 use crate::id::{Revision, TaskId};
 use crate::payload::Payload;
 use crate::procedure::Seen;
@@ -42,6 +49,7 @@ pub enum Owed<P> {
 ///   nothing is missed whenever somebody joins.
 /// * [`observe`](Self::observe) every reading of the store, in any order, however often.
 /// * [`next`](Self::next) when the follower can take something; what it returns counts as delivered.
+/// * Read what is [`open`](Self::open) at every look at the store.
 /// * [`leave`](Self::leave) when the follower goes, or when it was told [`Owed::Over`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Table<P> {
@@ -53,7 +61,7 @@ pub struct Table<P> {
 struct Topic<P> {
     /// The newest reading.
     newest: Option<Arc<Task<P>>>,
-    /// The task was removed, or its time to live is over.
+    /// The task was removed.
     gone: bool,
     followers: BTreeMap<FollowerId, Follower>,
 }
@@ -79,14 +87,15 @@ impl<P: Payload> Table<P> {
     pub fn join(&mut self, id: TaskId, follower: FollowerId, caller: &Arc<Caller>) {
         let topic =
             self.topics.entry(id).or_insert_with(|| Topic { newest: None, gone: false, followers: BTreeMap::new() });
-        topic.followers.entry(follower).or_insert_with(|| Follower { caller: Arc::clone(caller), told: None });
+        let told = topic.newest.as_ref().map(|newest| newest.revision).filter(|_| mutant!(JoinerKnowsAll));
+        topic.followers.entry(follower).or_insert_with(|| Follower { caller: Arc::clone(caller), told });
     }
 
     /// `follower` does not follow the task any more.
     pub fn leave(&mut self, id: TaskId, follower: FollowerId) {
         if let Some(topic) = self.topics.get_mut(&id) {
             topic.followers.remove(&follower);
-            if topic.followers.is_empty() {
+            if topic.followers.is_empty() && !mutant!(LeaverIsKept) {
                 self.topics.remove(&id);
             }
         }
@@ -100,27 +109,17 @@ impl<P: Payload> Table<P> {
         }
         match seen {
             // A reading from before the task was stored says nothing of its end.
-            Seen::Gone if topic.newest.is_none() => false,
+            Seen::Gone if topic.newest.is_none() || mutant!(GoneNotTold) => false,
             Seen::Gone => {
                 topic.gone = true;
                 true
             }
             Seen::Task(task) => {
-                let news = topic.newest.as_ref().is_none_or(|newest| newest.revision < task.revision);
+                let news = topic.is_news(task);
                 if news {
                     topic.newest = Some(Arc::clone(task));
                 }
-                news
-            }
-        }
-    }
-
-    /// The store's time: tasks whose time to live is over are gone. Calls `gone` for each of them.
-    pub fn clock(&mut self, now: Millis, mut gone: impl FnMut(TaskId)) {
-        for (id, topic) in &mut self.topics {
-            let expired = topic.newest.as_ref().is_some_and(|newest| !newest.is_visible(now));
-            if expired && !core::mem::replace(&mut topic.gone, true) {
-                gone(*id);
+                news && !(mutant!(EndWakesNobody) && task.live().is_none())
             }
         }
     }
@@ -131,16 +130,23 @@ impl<P: Payload> Table<P> {
         let Some(follower) = topic.followers.get_mut(&follower) else { return Owed::Over };
         let Some(newest) = &topic.newest else { return if topic.gone { Owed::Over } else { Owed::Nothing } };
         let ended = newest.live().is_none();
-        if topic.gone && !ended {
+        let drops = !ended || mutant!(EndDroppedWithTask);
+        if topic.gone && drops && !mutant!(GoneShownAlive) {
             return Owed::Over;
         }
-        if follower.told.is_some_and(|told| told >= newest.revision) {
+        let is_told = |told| told >= newest.revision && !(mutant!(OlderStateShown) && told > newest.revision);
+        if follower.told.is_some_and(is_told) {
             return if ended { Owed::Over } else { Owed::Nothing };
         }
-        if access::check(newest, &follower.caller).is_err() {
-            return Owed::Over;
+        match access::check(newest, &follower.caller) {
+            Ok(()) => {}
+            Err(Denied::NotTheirs) if mutant!(FollowerNotChecked) => {}
+            Err(Denied::LacksScope { .. }) if mutant!(FollowersScopeNotChecked) => {}
+            Err(Denied::NotTheirs | Denied::LacksScope { .. }) => return Owed::Over,
         }
-        follower.told = Some(newest.revision);
+        if !(ended && mutant!(EndToldTwice)) {
+            follower.told = Some(newest.revision);
+        }
         Owed::Snapshot(Arc::clone(newest))
     }
 
@@ -151,10 +157,20 @@ impl<P: Payload> Table<P> {
             .is_some_and(|topic| !topic.gone && topic.newest.as_ref().is_none_or(|newest| newest.revision < revision))
     }
 
-    /// The followed tasks that may still change, as far as this node knows.
-    pub fn open(&self) -> impl Iterator<Item = TaskId> {
-        let open = |topic: &Topic<P>| !topic.gone && topic.newest.as_ref().is_none_or(|newest| newest.live().is_some());
-        self.topics.iter().filter(move |(_, topic)| open(topic)).map(|(id, _)| *id)
+    /// The followed tasks of which the store has to be asked at every look. Those that may still change, unless they are
+    /// `fed`: run on this node, which reads every change of theirs. And at `now`, the store's time, those whose time to live is
+    /// over by what is known of them, whether they are gone or their end has raised it.
+    pub fn open(&self, now: Millis, fed: impl Fn(TaskId) -> bool) -> impl Iterator<Item = TaskId> {
+        let open = move |id: TaskId, topic: &Topic<P>| match &topic.newest {
+            _ if topic.gone => false,
+            Some(_) if mutant!(ToldIsNotAskedFor) => false,
+            Some(newest) => {
+                let over = !newest.is_visible(now) && !mutant!(FedIsNeverAsked);
+                newest.live().is_some() && (over || !fed(id))
+            }
+            None => !fed(id),
+        };
+        self.topics.iter().filter(move |(id, topic)| open(**id, topic)).map(|(id, _)| *id)
     }
 
     /// How many tasks are followed.
@@ -165,6 +181,20 @@ impl<P: Payload> Table<P> {
     /// Whether nobody follows anything.
     pub fn is_empty(&self) -> bool {
         self.topics.is_empty()
+    }
+}
+
+impl<P> Topic<P> {
+    /// Whether nobody here has read anything as new.
+    fn is_news(&self, task: &Task<P>) -> bool {
+        let Some(newest) = &self.newest else { return true };
+        if mutant!(OldestUnreadKept) && self.followers.values().any(|it| it.told < Some(newest.revision)) {
+            return false;
+        }
+        if mutant!(FirstReadingStays) && self.followers.values().all(|it| it.told.is_none()) {
+            return false;
+        }
+        newest.revision < task.revision || (mutant!(OlderStateShown) && newest.revision != task.revision)
     }
 }
 

@@ -74,6 +74,29 @@ mutants! {
     LaterRoundWins "a later round's answer replaces an earlier one";
     GivenNotKept "an answer does not travel on to the next round";
     PreparedKeyIsFree "the body may use a key of prepare's";
+    EndDroppedWithTask "an end that a follower did not take in time is dropped when its task is removed";
+    EndToldTwice "a follower is shown the end of a task again and again";
+    OlderStateShown "a follower is shown whatever was read last, older or not";
+    OldestUnreadKept "a follower that has not read what it is owed is not owed what comes later";
+    FirstReadingStays "until a follower has taken the first reading of a task, later ones are nothing to it";
+    JoinerKnowsAll "whoever follows is thought to know what its node knows";
+    FollowerNotChecked "whose task it is is not checked when it is shown";
+    FollowersScopeNotChecked "which scopes a task needs is not checked when it is shown";
+    EndWakesNobody "the end of a task is no news to those who wait for it";
+    GoneNotTold "that a task is removed is not told to its followers";
+    GoneShownAlive "a task is shown as it was although it is known to be removed";
+    FedIsNeverAsked "what runs here is not asked for when its time to live is over";
+    ToldIsNotAskedFor "a task of which something is known is not asked for at a look";
+    TurnStays "whichever task a follower was told of last is asked first again";
+    LeaverIsKept "a task that nobody follows any more is kept";
+    WaiterFreesPlace "a run that goes while it waits frees a place";
+    GoneRunStarts "a run that went while it waited is called all the same";
+    CalledRunForgotten "a run that was called is not counted among those that have a place";
+    OneOwnerOnly "an owner that was served is served again before all others";
+    NewcomerFirst "an owner that begins to wait is served before those that wait already";
+    LastComeFirst "the run of an owner that came last is called first";
+    RunningComesAnew "a run that has a place and comes once more is sent to wait";
+    EmptyLineKept "an owner whose last waiting run went keeps its turn";
 }
 
 /// 0 for none.

@@ -57,12 +57,15 @@ impl<R: Ord + Clone, O: Ord + Clone> Queue<R, O> {
         if self.waiting.contains_key(&run) {
             return Admitted::Waits;
         }
-        if self.running.contains(&run) || self.running.len() < self.limit {
+        if (self.running.contains(&run) && !mutant!(RunningComesAnew)) || self.running.len() < self.limit {
             self.running.insert(run);
             return Admitted::Starts;
         }
         if !self.lines.contains_key(&owner) {
-            self.turns.push_back(owner.clone());
+            match mutant!(NewcomerFirst) {
+                false => self.turns.push_back(owner.clone()),
+                true => self.turns.push_front(owner.clone()),
+            }
         }
         let line = self.lines.entry(owner.clone()).or_insert_with(|| Line { next: 0, runs: BTreeMap::new() });
         line.runs.insert(line.next, run.clone());
@@ -79,10 +82,15 @@ impl<R: Ord + Clone, O: Ord + Clone> Queue<R, O> {
         if let Some((owner, at)) = self.waiting.remove(run)
             && let Some(line) = self.lines.get_mut(&owner)
         {
-            line.runs.remove(&at);
-            if line.runs.is_empty() {
+            if !mutant!(GoneRunStarts) {
+                line.runs.remove(&at);
+            }
+            if line.runs.is_empty() && !mutant!(EmptyLineKept) {
                 self.lines.remove(&owner);
                 self.turns.retain(|waiting| *waiting != owner);
+            }
+            if mutant!(WaiterFreesPlace) {
+                return self.start_next();
             }
         }
         None
@@ -101,14 +109,18 @@ impl<R: Ord + Clone, O: Ord + Clone> Queue<R, O> {
     fn start_next(&mut self) -> Option<R> {
         let owner = self.turns.pop_front()?;
         let line = self.lines.get_mut(&owner)?;
-        let (_, run) = line.runs.pop_first()?;
+        let (_, run) = if mutant!(LastComeFirst) { line.runs.pop_last() } else { line.runs.pop_first() }?;
         if line.runs.is_empty() {
             self.lines.remove(&owner);
+        } else if mutant!(OneOwnerOnly) {
+            self.turns.push_front(owner);
         } else {
             self.turns.push_back(owner);
         }
         self.waiting.remove(&run);
-        self.running.insert(run.clone());
+        if !mutant!(CalledRunForgotten) {
+            self.running.insert(run.clone());
+        }
         Some(run)
     }
 }

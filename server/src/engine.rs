@@ -225,7 +225,7 @@ impl Engine {
         set(&meters.live_input_required, live.input_required);
         set(&meters.runs_alive, self.alive());
         set(&meters.runs_queued, self.queued());
-        set(&meters.tasks_followed, self.followers.open().len());
+        set(&meters.tasks_followed, self.followers.len());
     }
 
     /// Asks the store. Everything that the node asks goes through here, where it is counted.

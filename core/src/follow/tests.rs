@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::access::Scopes;
-use crate::task::samples::{Number, T0, TTL_MS, answer, ask, owner, task};
+use crate::task::samples::{Number, T0, answer, ask, owner, task};
 use crate::task::{Command, Status};
 
 const ME: FollowerId = FollowerId(1);
@@ -80,23 +80,47 @@ fn nothing_follows_the_terminal_snapshot() {
 }
 
 #[test]
-fn the_end_of_a_live_task_by_its_time_to_live_is_told_to_nobody() {
+fn the_removal_of_a_live_task_is_told_to_nobody() {
     let task = task();
-    for by_clock in [true, false] {
-        let mut table = table(&task);
-        table.observe(task.id, &seen(&task));
-        if by_clock {
-            let mut gone = Vec::new();
-            table.clock(T0, |id| gone.push(id));
-            table.clock(T0.after(TTL_MS), |id| gone.push(id));
-            table.clock(T0.after(TTL_MS), |id| gone.push(id));
-            assert_eq!(gone, [task.id], "once");
-        } else {
-            assert!(table.observe(task.id, &Seen::Gone));
-        }
-        assert_eq!(table.next(task.id, ME), Owed::Over);
-        assert_eq!(table.open().count(), 0);
-    }
+    let mut table = table(&task);
+    table.observe(task.id, &seen(&task));
+    assert!(table.observe(task.id, &Seen::Gone));
+    assert!(!table.observe(task.id, &Seen::Gone), "once");
+    assert_eq!(table.next(task.id, ME), Owed::Over);
+}
+
+#[test]
+fn an_end_that_raised_the_time_to_live_is_told_although_it_is_read_after_the_old_one() {
+    let mut task = task();
+    let old = task.expires();
+    let mut table = table(&task);
+    table.observe(task.id, &seen(&task));
+    assert_eq!(told(table.next(task.id, ME)), Some(Status::Working));
+    task.apply(old.before(1), Command::Cancel, &mut Vec::new()).unwrap();
+    assert!(task.is_visible(old));
+    // The node has the time, and not yet the reading.
+    assert_eq!(table.open(old, |_| true).collect::<Vec<_>>(), [task.id], "the store is asked");
+    assert_eq!(table.next(task.id, ME), Owed::Nothing);
+    table.observe(task.id, &seen(&task));
+    assert_eq!(told(table.next(task.id, ME)), Some(Status::Cancelled));
+}
+
+#[test]
+fn the_store_is_asked_of_what_may_change_unseen() {
+    let mut task = task();
+    let mut table = table(&task);
+    let open = |table: &Table<Number>, now, fed| table.open(now, |_| fed).count();
+    assert_eq!((open(&table, T0, false), open(&table, T0, true)), (1, 0), "nothing is known of it");
+    table.observe(task.id, &seen(&task));
+    assert_eq!((open(&table, T0, false), open(&table, T0, true)), (1, 0), "it lives");
+    let over = task.expires();
+    assert_eq!((open(&table, over, false), open(&table, over, true)), (1, 1), "its time is over");
+    let mut gone = table.clone();
+    gone.observe(task.id, &Seen::Gone);
+    assert_eq!((open(&gone, over, false), open(&gone, over, true)), (0, 0), "it is gone");
+    let ended = apply(&mut task, Command::Cancel);
+    table.observe(task.id, &ended);
+    assert_eq!((open(&table, over, false), open(&table, over, true)), (0, 0), "it has ended");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use core::task::{Context, Poll, Waker};
 
 use super::shim::{self, Mutex, MutexGuard};
 use crate::access::Caller;
-use crate::follow::{FollowerId, Owed, Table};
+use crate::follow::{FollowerId, Owed, Table, Turns};
 use crate::id::{Revision, TaskId};
 use crate::payload::Payload;
 use crate::procedure::Seen;
@@ -51,7 +51,7 @@ impl<P: Payload> Followers<P> {
         for id in &ids {
             self.shard(*id).table.join(*id, me, caller);
         }
-        Subscription { followers: Arc::clone(self), me, open: ids, turn: 0 }
+        Subscription { followers: Arc::clone(self), me, turns: Turns::new(ids) }
     }
 
     /// A reading of the store: whoever follows the task is woken if it is news. Returns whether it is.
@@ -64,28 +64,16 @@ impl<P: Payload> Followers<P> {
         news
     }
 
-    /// The store's time: followers of tasks whose time to live is over are told nothing more.
-    pub fn clock(&self, now: Millis) {
-        for shard in &self.shards {
-            let mut shard = shim::lock(shard);
-            let Shard { table, wakers } = &mut *shard;
-            let mut woken = Vec::new();
-            table.clock(now, |id| woken.extend(wakers.remove(&id)));
-            drop(shard);
-            woken.into_iter().flatten().for_each(|(_, waker)| waker.wake());
-        }
-    }
-
     /// Whether a task of this revision is news to a follower here, so that the store has to be asked.
     pub fn is_behind(&self, id: TaskId, revision: Revision) -> bool {
         self.shard(id).table.is_behind(id, revision)
     }
 
-    /// The followed tasks that may still change, as of some moment during the call.
-    pub fn open(&self) -> Vec<TaskId> {
+    /// The followed tasks of which the store has to be asked, as [`Table::open`] says, as of some moment during the call.
+    pub fn open(&self, now: Millis, fed: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
         let mut open = Vec::new();
         for shard in &self.shards {
-            open.extend(shim::lock(shard).table.open());
+            open.extend(shim::lock(shard).table.open(now, &fed));
         }
         open
     }
@@ -100,6 +88,39 @@ impl<P: Payload> Followers<P> {
         self.len() == 0
     }
 
+    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between.
+    fn ask(&self, id: TaskId, follower: FollowerId, cx: &Context<'_>) -> Owed<P> {
+        let mut shard = self.shard(id);
+        let owed = shard.table.next(id, follower);
+        match owed {
+            Owed::Nothing => {
+                let waker = shard.wakers.entry(id).or_default().entry(follower).or_insert_with(|| cx.waker().clone());
+                waker.clone_from(cx.waker());
+            }
+            Owed::Over => {
+                drop(shard);
+                self.take_out(id, follower);
+            }
+            Owed::Snapshot(_) => {}
+        }
+        owed
+    }
+
+    fn take_out(&self, id: TaskId, follower: FollowerId) {
+        let mut shard = self.shard(id);
+        shard.table.leave(id, follower);
+        let mut waker = None;
+        if let Some(wakers) = shard.wakers.get_mut(&id) {
+            waker = wakers.remove(&follower);
+            if wakers.is_empty() {
+                shard.wakers.remove(&id);
+            }
+        }
+        // Dropping a waker may run code of its runtime's: not under the lock.
+        drop(shard);
+        drop(waker);
+    }
+
     fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<P>> {
         shim::lock(&self.shards[super::shard_of(id, self.shards.len())])
     }
@@ -110,78 +131,35 @@ impl<P: Payload> Followers<P> {
 pub struct Subscription<P: Payload> {
     followers: Arc<Followers<P>>,
     me: FollowerId,
-    /// What it may still hear of.
-    open: Vec<TaskId>,
-    /// Which of them is asked first, so that one that never rests does not silence the others.
-    turn: usize,
+    turns: Turns,
 }
 
 impl<P: Payload> Subscription<P> {
     /// The tasks of which it may still hear.
     pub fn open(&self) -> &[TaskId] {
-        &self.open
+        self.turns.open()
     }
 
     /// Follows this task no longer.
     pub fn leave(&mut self, id: TaskId) {
-        self.open.retain(|open| *open != id);
-        self.take_out(id);
+        self.turns.leave(id);
+        self.followers.take_out(id, self.me);
     }
 
     /// The next snapshot that is owed; none once nothing can follow. It waits for as long as nothing is owed.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Task<P>>>> {
-        let mut left = self.open.len();
-        while left > 0 {
-            left -= 1;
-            self.turn %= self.open.len();
-            let id = self.open[self.turn];
-            match self.ask(id, cx) {
-                Owed::Snapshot(task) => {
-                    self.turn += 1;
-                    return Poll::Ready(Some(task));
-                }
-                Owed::Nothing => self.turn += 1,
-                Owed::Over => {
-                    // In order: the one after it is the next.
-                    self.open.remove(self.turn);
-                    self.take_out(id);
-                }
-            }
+        match self.turns.next(|id| self.followers.ask(id, self.me, cx)) {
+            Owed::Snapshot(task) => Poll::Ready(Some(task)),
+            Owed::Nothing => Poll::Pending,
+            Owed::Over => Poll::Ready(None),
         }
-        if self.open.is_empty() { Poll::Ready(None) } else { Poll::Pending }
-    }
-
-    /// Looks, and if there is nothing yet, leaves the waker under the same lock: nothing can come in between.
-    fn ask(&self, id: TaskId, cx: &Context<'_>) -> Owed<P> {
-        let mut shard = self.followers.shard(id);
-        let owed = shard.table.next(id, self.me);
-        if owed == Owed::Nothing {
-            let waker = shard.wakers.entry(id).or_default().entry(self.me).or_insert_with(|| cx.waker().clone());
-            waker.clone_from(cx.waker());
-        }
-        owed
-    }
-
-    fn take_out(&self, id: TaskId) {
-        let mut shard = self.followers.shard(id);
-        shard.table.leave(id, self.me);
-        let mut waker = None;
-        if let Some(wakers) = shard.wakers.get_mut(&id) {
-            waker = wakers.remove(&self.me);
-            if wakers.is_empty() {
-                shard.wakers.remove(&id);
-            }
-        }
-        // Dropping a waker may run code of its runtime's: not under the lock.
-        drop(shard);
-        drop(waker);
     }
 }
 
 impl<P: Payload> Drop for Subscription<P> {
     fn drop(&mut self) {
-        for id in core::mem::take(&mut self.open) {
-            self.take_out(id);
+        for id in self.turns.open() {
+            self.followers.take_out(*id, self.me);
         }
     }
 }
@@ -273,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn followers_of_what_has_expired_are_woken_to_nothing() {
+    fn followers_of_what_is_gone_are_woken_to_nothing() {
         let followers = Arc::new(Followers::new(1));
         let task = task();
         let mut me = followers.follow(&caller(), Vec::from([task.id]));
@@ -283,8 +261,8 @@ mod tests {
         let mut cx = Context::from_waker(&waker);
         assert!(matches!(me.poll_next(&mut cx), Poll::Ready(Some(_))));
         assert!(me.poll_next(&mut cx).is_pending());
-        assert_eq!(followers.open(), [task.id]);
-        followers.clock(task.expires());
+        assert_eq!(followers.open(T0, |_| false), [task.id]);
+        followers.observe(task.id, &Seen::Gone);
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
         assert_eq!(me.poll_next(&mut cx), Poll::Ready(None));
         assert!(followers.is_empty());

@@ -1,4 +1,4 @@
-//! A follower of two tasks reads while their states arrive through several doors, in any order, and their time runs out.
+//! A follower of two tasks reads while their states arrive through several doors, in any order, and they are removed.
 //!
 //! It sees each task's states in their order, misses some perhaps but never the last, and its stream then ends: it does not wait
 //! for what cannot come.
@@ -14,8 +14,8 @@ use tokkuri_core::procedure::Seen;
 use tokkuri_core::signal::Followers;
 use tokkuri_core::task::Command;
 
-use crate::frame::{A, B, FIRST, Node, T0, complete, explore, reply};
-use crate::payload::{Number, TTL_MS, caller};
+use crate::frame::{A, B, FIRST, Node, complete, explore, reply};
+use crate::payload::{Number, caller};
 
 #[test]
 fn a_follower_misses_the_end_of_no_task() {
@@ -52,7 +52,7 @@ fn a_follower_misses_the_end_of_no_task() {
 }
 
 #[test]
-fn a_follower_of_a_task_that_expires_waits_no_more() {
+fn a_follower_of_a_task_that_is_removed_waits_no_more() {
     let outcomes = explore(|| {
         let node = Node::running([A]);
         let before = node.row(A);
@@ -63,15 +63,15 @@ fn a_follower_of_a_task_that_expires_waits_no_more() {
             let (followers, (answered, _)) = (Arc::clone(&followers), node.commit(A, reply()));
             move || followers.observe(A, &Seen::Task(answered))
         });
-        let clock = thread::spawn({
+        let removal = thread::spawn({
             let followers = Arc::clone(&followers);
-            move || followers.clock(T0.after(TTL_MS))
+            move || followers.observe(A, &Seen::Gone)
         });
         let mut heard = 0;
         while block_on(poll_fn(|cx| subscription.poll_next(cx))).is_some() {
             heard += 1;
         }
-        clock.join().unwrap();
+        removal.join().unwrap();
         let news = door.join().unwrap();
         assert!(heard <= 1 + usize::from(news));
         heard

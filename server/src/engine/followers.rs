@@ -11,6 +11,7 @@ use tokkuri_core::id::TaskId;
 use tokkuri_core::procedure::{Answered, Seen};
 use tokkuri_core::signal::Subscription;
 use tokkuri_core::store::{Outcome, Request, Unavailable};
+use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 use crate::engine::Engine;
@@ -72,16 +73,15 @@ impl Engine {
         }
     }
 
-    /// Looks at the followed tasks that do not run here, whose changes come by on no other way: one load each, and none on a
-    /// node that runs what is followed there.
-    pub(super) async fn look_for_followers(&self) {
-        let open = self.followers.open();
-        if open.is_empty() {
+    /// Looks at the followed tasks whose changes, or whose end by their time to live, may come by on no other way: one load
+    /// each. `now` is the store's.
+    pub(super) async fn look_for_followers(&self, now: Millis) {
+        if self.followers.is_empty() {
             return;
         }
         let here: BTreeSet<TaskId> = self.registry.runs().into_iter().map(|(id, _)| id).collect();
-        let elsewhere: Vec<TaskId> = open.into_iter().filter(|id| !here.contains(id)).collect();
-        for some in elsewhere.chunks(AT_ONCE) {
+        let open = self.followers.open(now, |id| here.contains(&id));
+        for some in open.chunks(AT_ONCE) {
             let loads = some.iter().map(|id| self.ask(Request::Load { id: *id }));
             for (id, answer) in some.iter().zip(join_all(loads).await) {
                 // A store that fails is asked again at the next look.

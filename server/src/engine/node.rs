@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 use tokkuri_core::Text;
 use tokkuri_core::host::Watch;
 use tokkuri_core::procedure::{Expire, Seen, TakeOver, Taken};
-use tokkuri_core::store::{Load, Node, Outcome, Request};
+use tokkuri_core::store::{Answer, Load, Node, Outcome, Request};
+use tokkuri_core::time::Millis;
+use tokkuri_core::wire::Json;
 
 use crate::engine::Engine;
 
@@ -67,8 +69,8 @@ impl NodeLoop {
                 _ = upkeep.tick() => self.engine.metrics().upkeep(),
                 _ = tick.tick() => {
                     self.lease().await;
-                    self.look().await;
-                    self.engine.look_for_followers().await;
+                    let now = self.look().await;
+                    self.engine.look_for_followers(now).await;
                     self.take_over().await;
                 }
                 _ = expiry.tick() => self.expire().await,
@@ -99,22 +101,30 @@ impl NodeLoop {
         }
     }
 
-    /// One question, however many runs there are; then one load for each run that is behind. The watch moves on only once
-    /// everything that it showed was read.
-    async fn look(&mut self) {
-        let answer = self.engine.ask(self.watch.request()).await;
-        self.engine.registry.clock(answer.now);
-        self.engine.followers.clock(answer.now);
-        let Outcome::Touched(touched) = answer.outcome else { return };
+    /// One question, however many runs there are; then one load for each run that is behind. Returns the store's time.
+    async fn look(&mut self) -> Millis {
+        let Answer { now, outcome } = self.engine.ask(self.watch.request()).await;
+        // The watch moves on only once everything that it showed was read.
+        if self.read(outcome).await {
+            self.watch.answered(now);
+        }
+        // Not before: an end may have raised the time to live.
+        self.engine.registry.clock(now);
+        now
+    }
+
+    /// Whether the store told everything.
+    async fn read(&self, outcome: Outcome<Json>) -> bool {
+        let Outcome::Touched(touched) = outcome else { return false };
         for (id, revision) in touched {
             if self.engine.is_behind(id, revision) {
                 let loaded = self.engine.ask(Request::Load { id }).await;
-                let Outcome::Loaded(task) = loaded.outcome else { return };
+                let Outcome::Loaded(task) = loaded.outcome else { return false };
                 let seen = task.map_or(Seen::Gone, Seen::Task);
                 self.engine.observe(id, &seen);
             }
         }
-        self.watch.answered(answer.now);
+        true
     }
 
     async fn expire(&self) {
