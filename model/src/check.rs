@@ -8,7 +8,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
 
 use crate::frame::action::describe;
 use crate::frame::{Action, World};
-use crate::inline::{CLAIMS, Inline};
+use crate::small::{Explored, Small};
 use crate::worlds::Part;
 
 /// What came of a scene.
@@ -83,14 +83,22 @@ pub enum Until {
 pub fn check(part: Part, until: Until, progress: impl FnMut(Progress)) -> Report {
     match part {
         Part::Tasks(scene) => check_world(World::new(*scene), until, progress),
-        Part::Inline(inline) => explore(inline, until, progress, Inline::NAME, |_, claim, path: Path<_, _>| {
-            let says = CLAIMS.map(crate::frame::claim::Judged::claim).into_iter().find(|it| it.name == claim);
-            let path = path.into_vec();
-            let why = path.last().and_then(|(state, _)| state.why.0.as_deref()).unwrap_or_default().to_owned();
-            let steps = path.iter().filter_map(|(_, answers)| answers.map(Inline::say)).collect();
-            Violation { claim, says: says.map_or("", |claim| claim.says), why, steps, trace: Vec::new() }
-        }),
+        Part::Inline(inline) => check_small(inline, until, progress),
+        Part::Follow(listeners) => check_small(*listeners, until, progress),
+        Part::Queue(places) => check_small(*places, until, progress),
     }
+}
+
+/// Explores a world beside the frame.
+pub fn check_small<S: Small>(world: S, until: Until, progress: impl FnMut(Progress)) -> Report {
+    let name = world.name();
+    explore(Explored::new(world), until, progress, name, |explored, name, path| {
+        let claim = S::CLAIMS.iter().find(|claim| claim.name == name);
+        let path = path.into_vec();
+        let why = path.last().map_or_else(String::new, |(state, _)| S::verdict(state).why().to_owned());
+        let steps = path.iter().filter_map(|(state, action)| Some(explored.world.say(state, (*action)?))).collect();
+        Violation { claim: name, says: claim.map_or("", |claim| claim.says), why, steps, trace: Vec::new() }
+    })
 }
 
 /// Explores a scene under any claims: those of the frame, or one's own.

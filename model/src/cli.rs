@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::frame::World;
+use crate::small::Explored;
 use crate::worlds::{self, Bounds, Part};
 
 /// Checks the machines of tokkuri-core: the code that is shipped, not a drawing of it.
@@ -51,6 +52,8 @@ enum Command {
     },
     /// Puts wrong rules in force and looks for the claims that notice them. Needs a build with `--cfg tokkuri_mutants`.
     Mutants {
+        /// Which, by name; all if none is named. Only all of them show whether every claim notices one.
+        rules: Vec<String>,
         /// Where to write the trace by which each is noticed.
         #[arg(long, value_name = "DIR")]
         traces: Option<PathBuf>,
@@ -100,7 +103,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             check::run(&chosen(&worlds, bounds.into())?, pinned, json.as_deref(), &traces, jobs.max(1))?
         }
         Command::Explore { part, port, bounds } => explore(&part, port, bounds.into())?,
-        Command::Mutants { traces } => mutants::run(traces.as_deref())?,
+        Command::Mutants { rules, traces } => mutants::run(&rules, traces.as_deref())?,
         Command::Simulate { seed, steps } => simulate(seed, steps),
         Command::Replay { file } => replay(&file)?,
     };
@@ -136,7 +139,13 @@ fn explore(name: &str, port: u16, bounds: Bounds) -> anyhow::Result<bool> {
             World::new(*scene).checker().serve(("127.0.0.1", port));
         }
         Part::Inline(inline) => {
-            inline.checker().serve(("127.0.0.1", port));
+            Explored::new(inline).checker().serve(("127.0.0.1", port));
+        }
+        Part::Follow(listeners) => {
+            Explored::new(*listeners).checker().serve(("127.0.0.1", port));
+        }
+        Part::Queue(places) => {
+            Explored::new(*places).checker().serve(("127.0.0.1", port));
         }
     }
     Ok(true)

@@ -2,7 +2,7 @@
 //!
 //! * [`frame`]: what every world is made of, and the claims
 //! * [`worlds`]: the scenes that are checked
-//! * [`inline`]: a call that asks on the request itself
+//! * [`inline`], [`follow`], [`queue`]: worlds of their own beside the frame, each around one machine ([`small`])
 //! * [`check`](mod@check): explores a scene to its end
 //! * [`simulate`]: walks at random through scenes that are too large for that
 //! * [`mutants`]: wrong rules, and the claims that notice them
@@ -15,9 +15,12 @@ pub mod check;
 pub mod cli;
 pub mod conformance;
 mod explore;
+pub mod follow;
 pub mod frame;
 pub mod inline;
 pub mod mutants;
+pub mod queue;
 pub mod regression;
 pub mod simulate;
+pub mod small;
 pub mod worlds;

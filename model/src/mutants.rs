@@ -3,6 +3,8 @@
 //! The rules are in core under the private `cfg(tokkuri_mutants)`: `RUSTFLAGS="--cfg tokkuri_mutants" cargo run --release -p
 //! tokkuri-model -- mutants`.
 
+use crate::worlds::SMALL;
+
 /// A wrong rule, by its name in `core/src/mutant.rs`, and the claim that has to notice it in a part of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
@@ -67,6 +69,30 @@ pub const TABLE: &[Expected] = &[
     kills("first_answer_wins", "input", "inline", "LaterRoundWins"),
     kills("key_never_reused", "input", "inline", "GivenNotKept"),
     kills("key_never_reused", "input", "inline", "PreparedKeyIsFree"),
+    kills("follower_gets_terminal", "follow", "expiry", "EndDroppedWithTask"),
+    kills("follower_gets_terminal", "follow", "readings", "EndToldTwice"),
+    kills("revision_monotonic", "follow", "readings", "OlderStateShown"),
+    kills("latest_wins", "follow", "slow", "OldestUnreadKept"),
+    kills("first_is_current", "follow", "slow", "FirstReadingStays"),
+    kills("catches_up", "follow", "slow", "JoinerKnowsAll"),
+    kills("stranger_sees_nothing", "follow", "strangers", "FollowerNotChecked"),
+    kills("scope_needed", "follow", "strangers", "FollowersScopeNotChecked"),
+    kills("shown_was_stored", "follow", "readings", "EffectsBeforeCommit"),
+    kills("no_lost_wakeup", "follow", "readings", "EndWakesNobody"),
+    kills("gone_is_told", "follow", "expiry", "GoneNotTold"),
+    kills("gone_is_told", "follow", "expiry", "GoneShownAlive"),
+    kills("gone_is_told", "follow", "created", "FedIsNeverAsked"),
+    kills("catches_up", "follow", "two_tasks", "ToldIsNotAskedFor"),
+    kills("turns_go_round", "follow", "two_tasks", "TurnStays"),
+    kills("nothing_left_behind", "follow", "readings", "LeaverIsKept"),
+    kills("limit_holds", "queue", "one_place", "WaiterFreesPlace"),
+    kills("place_freed_once", "queue", "one_place", "GoneRunStarts"),
+    kills("no_place_idles", "queue", "two_places", "CalledRunForgotten"),
+    kills("turns_go_round", "queue", "one_place", "OneOwnerOnly"),
+    kills("turns_go_round", "queue", "one_place", "NewcomerFirst"),
+    kills("first_come_first", "queue", "two_places", "LastComeFirst"),
+    kills("here_once", "queue", "once_more", "RunningComesAnew"),
+    kills("nothing_left_behind", "queue", "once_more", "EmptyLineKept"),
 ];
 
 /// What came of one wrong rule.
@@ -84,24 +110,35 @@ pub struct Outcome {
     pub elapsed_ms: u64,
 }
 
-/// Puts each wrong rule in force and looks for the claim that notices it.
+/// The claims of all worlds, of those beside the frame with the world's name, that notice none of these.
+pub fn idle(noticed: &[&Expected]) -> Vec<String> {
+    let small = |row: &Expected| SMALL.iter().any(|(world, _)| *world == row.world);
+    let of_frame = crate::frame::claim::all().into_iter().map(|claim| claim.name);
+    let idle = of_frame.filter(|claim| !noticed.iter().any(|row| row.claim == *claim && !small(row)));
+    let mut idle: Vec<_> = idle.map(str::to_owned).collect();
+    for (world, claims) in SMALL {
+        let claims = claims.iter().map(|claim| claim.name);
+        let claims = claims.filter(|claim| !noticed.iter().any(|row| (row.world, row.claim) == (*world, *claim)));
+        idle.extend(claims.map(|claim| format!("{claim} of {world}")));
+    }
+    idle
+}
+
+/// Puts wrong rules in force, each of these names or all, and looks for the claims that notice them.
 #[cfg(tokkuri_mutants)]
-pub fn run(mut each: impl FnMut(&Outcome)) -> Vec<Outcome> {
+pub fn run(names: &[String], mut each: impl FnMut(&Outcome)) -> Vec<Outcome> {
     use tokkuri_core::mutant::{Mutant, put_in_force};
 
     use crate::check::{Until, check};
-    use crate::worlds::{Bounds, find};
+    use crate::worlds::{Bounds, Part, find};
 
-    let one = |mutant: &Mutant| {
-        let expected = TABLE.iter().find(|row| row.mutant == mutant.name());
-        let expected =
-            *expected.unwrap_or(&Expected { mutant: mutant.name(), claim: "none", world: "none", part: "none" });
+    let mut one = |mutant: &Mutant, expected: Expected| {
         let parts = find(expected.world).map(|world| (world.parts)(Bounds::Small)).unwrap_or_default();
         let part = parts.into_iter().find(|part| part.name() == expected.part);
         put_in_force(Some(*mutant));
         let scene = part.clone().and_then(|part| match part {
-            crate::worlds::Part::Tasks(scene) => Some(scene),
-            crate::worlds::Part::Inline(_) => None,
+            Part::Tasks(scene) => Some(scene),
+            Part::Inline(_) | Part::Follow(_) | Part::Queue(_) => None,
         });
         let report = part.map(|part| check(part, Until::ViolationOf(expected.claim), |_| {}));
         let dead = |claim: &&crate::check::Violation| claim.claim == expected.claim;
@@ -120,5 +157,14 @@ pub fn run(mut each: impl FnMut(&Outcome)) -> Vec<Outcome> {
         each(&outcome);
         outcome
     };
-    Mutant::ALL.iter().map(one).collect()
+    let mut outcomes = Vec::new();
+    for mutant in Mutant::ALL.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name())) {
+        let rows = TABLE.iter().filter(|row| row.mutant == mutant.name());
+        let before = outcomes.len();
+        outcomes.extend(rows.map(|row| one(mutant, *row)));
+        if outcomes.len() == before {
+            outcomes.push(one(mutant, Expected { mutant: mutant.name(), claim: "none", world: "none", part: "none" }));
+        }
+    }
+    outcomes
 }

@@ -1,13 +1,15 @@
 //! Walks at random through scenes that are too large to be explored: hundreds of tasks, two nodes, everything going wrong.
 //!
-//! The same frame and the same claims; only the way is drawn. The same seed walks the same way.
+//! The same frame and the same claims, and the worlds beside it; only the way is drawn. The same seed walks the same way.
+
+mod scenes;
 
 use std::collections::BTreeMap;
 
 use crate::frame::action::describe;
-use crate::frame::payload::Who;
-use crate::frame::scene::{Do, Faults, Request, Scene, What};
 use crate::frame::{Action, World};
+use crate::simulate::scenes::{listeners, places, scene};
+use crate::small::Small;
 
 /// How many of the last steps of a failure are told.
 const TOLD: usize = 60;
@@ -68,7 +70,11 @@ pub fn run(seed: u64, steps: u64) -> Outcome {
     let mut dice = Dice(seed);
     while outcome.steps < steps && outcome.broken.is_none() {
         outcome.walks += 1;
-        walk(&mut dice, seed, steps, &mut outcome);
+        match dice.below(8) {
+            0..=2 => walk_small(listeners(&mut dice), &mut dice, seed, steps, &mut outcome),
+            3 => walk_small(places(&mut dice), &mut dice, seed, steps, &mut outcome),
+            _ => walk(&mut dice, seed, steps, &mut outcome),
+        }
     }
     outcome
 }
@@ -106,6 +112,32 @@ fn walk(dice: &mut Dice, seed: u64, steps: u64, outcome: &mut Outcome) {
     outcome.tasks += state.memory.tasks.iter().filter(|memory| memory.spawned > 0).count() as u64;
 }
 
+/// The same in a world beside the frame.
+fn walk_small<S: Small>(world: S, dice: &mut Dice, seed: u64, steps: u64, outcome: &mut Outcome) {
+    let mut state = world.beginning();
+    let (mut actions, mut last) = (Vec::new(), Vec::new());
+    for _ in 0..WALK {
+        actions.clear();
+        world.possible(&state, &mut actions);
+        if outcome.steps >= steps || actions.is_empty() {
+            break;
+        }
+        let action = actions[dice.below(actions.len() as u64) as usize];
+        outcome.steps += 1;
+        *outcome.reached.entry(S::kind(action)).or_default() += 1;
+        last.push(world.say(&state, action));
+        if last.len() > TOLD {
+            last.remove(0);
+        }
+        state = world.carry_out(&state, action);
+        if let Some((claim, why)) = S::verdict(&state).first_broken() {
+            let (claim, why, at) = (S::CLAIMS[claim].name, why.to_owned(), outcome.steps as usize);
+            outcome.broken = Some(Failure { claim, why, seed, at, last });
+            return;
+        }
+    }
+}
+
 /// Time, crashes and sweeps come seldom; everything else as often as there is of it.
 fn draw(dice: &mut Dice, actions: &[Action]) -> Action {
     loop {
@@ -135,78 +167,5 @@ const fn kind(action: Action) -> &'static str {
         Action::Renew(_) => "a lease is renewed or lost",
         Action::Crash(_) => "a node dies",
         Action::Wait => "time passes",
-    }
-}
-
-fn scene(dice: &mut Dice) -> Scene {
-    let tasks = 20 + dice.below(100) as u8;
-    let mut requests: Vec<_> = (0..tasks)
-        .map(|task| {
-            let who = if dice.below(5) == 0 { Who::Bob } else { Who::Ann };
-            Request { door: dice.below(2) as u8, who, what: What::Create { task, retries: None } }
-        })
-        .collect();
-    while requests.len() < 250 {
-        let (door, task) = (dice.below(2) as u8, dice.below(u64::from(tasks)) as u8);
-        let who = match dice.below(12) {
-            0 => Who::Bob,
-            1 => Who::AnnUnscoped,
-            _ => requests[usize::from(task)].who,
-        };
-        // A stranger is anybody but the owner: the claims know tasks of ann's only as ann's.
-        let who = if requests[usize::from(task)].who == Who::Bob { continue } else { who };
-        let value = |dice: &mut Dice| match dice.below(8) {
-            0..3 => None,
-            7 => Some(255),
-            it => Some(it as u8),
-        };
-        let what = match dice.below(6) {
-            0 | 1 => What::Get { task },
-            2 => What::Cancel { task },
-            3 => What::AnswerUnknown { task },
-            _ => What::Answer { task, values: [value(dice), value(dice)] },
-        };
-        requests.push(Request { door, who, what });
-    }
-    let ask = |key, request| Do::Ask { key, request };
-    let script = [
-        vec![Do::Progress(1), Do::Complete],
-        vec![ask(0, 1), Do::Await { key: 0 }, Do::Progress(1), ask(1, 2), Do::Await { key: 1 }, Do::Complete],
-        vec![
-            ask(0, 1),
-            ask(1, 2),
-            Do::Await { key: 1 },
-            Do::Await { key: 0 },
-            ask(0, 9),
-            Do::Await { key: 0 },
-            Do::Fail,
-        ],
-        vec![Do::Note(1), Do::Progress(1), Do::Progress(2), Do::Complete],
-    ];
-    let waits = (0..40).map(|_| [1, 40, 300, 3_000, 11_000, 15_000, 60_000][dice.below(7) as usize]).collect();
-    let few = |dice: &mut Dice| dice.below(6) as u8;
-    Scene {
-        name: "walk",
-        about: "hundreds of tasks, everything going wrong",
-        nodes: 2,
-        running: false,
-        restartable: dice.below(2) == 0,
-        requests,
-        tool: script[dice.below(script.len() as u64) as usize].clone(),
-        limit: 1 + dice.below(40) as u32,
-        waits,
-        expiry: [true; 2],
-        sweeps: [50; 2],
-        looks: true,
-        replies_get_lost: true,
-        faults: Faults {
-            crash: few(dice) / 2,
-            double: few(dice),
-            away: few(dice),
-            mute: few(dice),
-            unsure: few(dice),
-            drop: few(dice),
-        },
-        reaches: &[],
     }
 }

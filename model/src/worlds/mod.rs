@@ -2,14 +2,19 @@
 
 mod cancel;
 mod create;
+mod follow;
 mod input;
 pub mod pinned;
+mod queue;
 mod quota;
 
+use crate::follow::Listeners;
 use crate::frame::Scene;
 use crate::frame::payload::Who;
 use crate::frame::scene::{Request, What};
 use crate::inline::Inline;
+use crate::queue::Places;
+use crate::small::Claim;
 
 /// How large the scenes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -39,6 +44,10 @@ pub enum Part {
     Tasks(Box<Scene>),
     /// A call that asks on the request.
     Inline(Inline),
+    /// Who follows tasks.
+    Follow(Box<Listeners>),
+    /// Who waits for a place.
+    Queue(Box<Places>),
 }
 
 impl Part {
@@ -47,6 +56,8 @@ impl Part {
         match self {
             Self::Tasks(scene) => scene.name,
             Self::Inline(_) => Inline::NAME,
+            Self::Follow(listeners) => listeners.name,
+            Self::Queue(places) => places.name,
         }
     }
 
@@ -55,6 +66,8 @@ impl Part {
         match self {
             Self::Tasks(scene) => scene.about,
             Self::Inline(_) => Inline::ABOUT,
+            Self::Follow(listeners) => listeners.about,
+            Self::Queue(places) => places.about,
         }
     }
 }
@@ -64,7 +77,10 @@ fn tasks<const N: usize>(scenes: [Scene; N]) -> Vec<Part> {
 }
 
 /// All worlds.
-pub const ALL: &[Named] = &[cancel::WORLD, input::WORLD, create::WORLD, quota::WORLD];
+pub const ALL: &[Named] = &[cancel::WORLD, input::WORLD, create::WORLD, quota::WORLD, follow::WORLD, queue::WORLD];
+
+/// The worlds beside the frame, and their own claims.
+pub const SMALL: &[(&str, &[Claim])] = &[("follow", crate::follow::CLAIMS), ("queue", crate::queue::CLAIMS)];
 
 /// The world of this name.
 pub fn find(name: &str) -> Option<&'static Named> {

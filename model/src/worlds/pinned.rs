@@ -19,6 +19,15 @@ pub const DISTINCT: &[(&str, &str, usize)] = &[
     ("create", "crashing", 675_063),
     ("quota", "creates", 78_929),
     ("quota", "ends", 1_183_436),
+    ("follow", "readings", 20_749),
+    ("follow", "slow", 77_938),
+    ("follow", "two_tasks", 111_018),
+    ("follow", "expiry", 180_773),
+    ("follow", "strangers", 276_298),
+    ("follow", "created", 60_809),
+    ("queue", "one_place", 139_047),
+    ("queue", "two_places", 72_933),
+    ("queue", "once_more", 7_897),
 ];
 
 /// The pinned number of a part.
