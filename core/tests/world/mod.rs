@@ -2,9 +2,11 @@
 //! only goes forward. No transition of a task is written again here; the world only carries out what procedures say and keeps
 //! account of what was stored.
 //!
-//! What can happen is in `moves`, what nodes do by themselves in `nodes`, what must hold in `assertions`.
+//! What can happen is in `moves`, what is under way in `flight`, what nodes do by themselves in `nodes`, what must hold in
+//! `assertions`.
 
 pub(crate) mod assertions;
+mod flight;
 pub(crate) mod moves;
 mod nodes;
 #[path = "payload.rs"]
@@ -13,14 +15,14 @@ pub(crate) mod payload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use flight::Op;
+pub(crate) use flight::{Flight, Kind, Reply};
 use moves::{How, Move, Store, key_name};
 use payload::{Number, caller, draft};
 use tokkuri_core::access::Caller;
 use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
-use tokkuri_core::procedure::{
-    After, Answered, Create, Created, Expire, Input, Procedure, Read, Seen, Step, TakeOver, Taken, Write, Written,
-};
+use tokkuri_core::procedure::{After, Create, Expire, Input, Read, Seen, Step, TakeOver, Write};
 use tokkuri_core::store::{Answer, Outcome, Request, Shelf, Unavailable};
 use tokkuri_core::task::{Command, Effect, Fault, Task};
 use tokkuri_core::time::Millis;
@@ -69,56 +71,6 @@ pub(crate) struct Tool {
     pub(crate) incarnation: NodeId,
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
-}
-
-/// A request that is under way.
-#[derive(Debug)]
-pub(crate) struct Flight {
-    node: usize,
-    /// The incarnation of the node that it was begun by.
-    incarnation: NodeId,
-    op: Op,
-    /// What the procedure waits for.
-    waits: Step<Number, Reply>,
-    pub(crate) kind: Kind,
-}
-
-/// What a request is, for those who judge its reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Create(TaskId),
-    /// A client's, and whether the task is the client's own.
-    Client {
-        id: TaskId,
-        own: bool,
-        cancel: bool,
-    },
-    Abandon,
-    /// A run's, and whether it is its end.
-    Run {
-        tool: Tool,
-        end: bool,
-    },
-    Sweep,
-    Expire,
-}
-
-#[derive(Debug)]
-enum Op {
-    Create(Box<Create<Number>>),
-    Read(Read<Number>),
-    Write(Box<Write<Number>>),
-    Expire(Expire<Number>),
-    TakeOver(Box<TakeOver<Number>>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    Created(Created<Number>),
-    Read(Answered<Number>),
-    Written(Written<Number>),
-    Expired(Result<(usize, bool), Unavailable>),
-    Taken(Result<Taken, Unavailable>),
 }
 
 /// What is on its way to a node.
@@ -373,27 +325,6 @@ impl World {
             self.look(0);
             self.look(1);
         }
-    }
-}
-
-impl Op {
-    fn step(&mut self, input: Input<Number>) -> Step<Number, Reply> {
-        match self {
-            Self::Create(it) => map(it.step(input), Reply::Created),
-            Self::Read(it) => map(it.step(input), Reply::Read),
-            Self::Write(it) => map(it.step(input), Reply::Written),
-            Self::Expire(it) => map(it.step(input), Reply::Expired),
-            Self::TakeOver(it) => map(it.step(input), Reply::Taken),
-        }
-    }
-}
-
-fn map<R>(step: Step<Number, R>, reply: impl FnOnce(R) -> Reply) -> Step<Number, Reply> {
-    match step {
-        Step::Store(request) => Step::Store(request),
-        Step::Pause { ms } => Step::Pause { ms },
-        Step::Host(local) => Step::Host(local),
-        Step::Done { reply: it, after } => Step::Done { reply: reply(it), after },
     }
 }
 
