@@ -2,10 +2,13 @@ use std::collections::BTreeMap;
 
 use tokkuri_core::id::{Attempt, NodeId, TaskId};
 use tokkuri_core::procedure::{After, Seen};
+use tokkuri_core::store::{Answer, Outcome, Unavailable};
 use tokkuri_core::task::Effect;
+use tokkuri_core::time::Millis;
 
 use super::meters::{Kind, METRICS};
 use super::*;
+use crate::store::Reply;
 
 /// Name, kind and labels of every metric, as the table in the module's documentation has them.
 fn documented() -> BTreeMap<String, (String, Vec<String>)> {
@@ -109,6 +112,41 @@ fn a_row_that_is_removed_has_expired_live_or_ended() {
     meters.stored(&gone(Vec::new()));
     assert_eq!(value(&metrics, "tokkuri_tasks_expired_total", &[("was", "ended")]), 1.0);
     assert_eq!(value(&metrics, "tokkuri_tasks_expired_total", &[("was", "live")]), 2.0);
+}
+
+#[tokio::test]
+async fn what_the_store_answers_is_counted_by_kind() {
+    let metrics = Metrics::new();
+    let meters = metrics.meters([]);
+    let unavailable = Unavailable { why: "gone".into(), maybe_done: true };
+    let answers = [
+        (StoreRequest::Commit, Outcome::Conflict),
+        (StoreRequest::Commit, Outcome::Committed),
+        (StoreRequest::Commit, Outcome::Unavailable(unavailable)),
+        (StoreRequest::Insert, Outcome::AtTheLimit),
+        (StoreRequest::Renew, Outcome::Leased { until: Millis(2), drain: None }),
+        (StoreRequest::Renew, Outcome::LeaseLost),
+    ];
+    for (n, (request, outcome)) in answers.into_iter().enumerate() {
+        let answer = Answer { now: Millis(1), outcome };
+        let reply = match n % 2 {
+            0 => Reply::Now(answer.clone()),
+            _ => Reply::Later(Box::pin(std::future::ready(answer.clone()))),
+        };
+        assert_eq!(meters.answer(request, reply).await, answer);
+    }
+    let commits = [("request", "commit")];
+    assert_eq!(value(&metrics, "tokkuri_store_requests_total", &commits), 3.0);
+    assert_eq!(value(&metrics, "tokkuri_store_unavailable_total", &commits), 1.0);
+    assert_eq!(value(&metrics, "tokkuri_store_request_duration_seconds_count", &commits), 1.0, "one took I/O");
+    for name in [
+        "tokkuri_store_conflicts_total",
+        "tokkuri_quota_refusals_total",
+        "tokkuri_lease_renewals_total",
+        "tokkuri_lease_losses_total",
+    ] {
+        assert_eq!(value(&metrics, name, &[]), 1.0, "{name}");
+    }
 }
 
 fn value(metrics: &Metrics, name: &str, labels: &[(&str, &str)]) -> f64 {
