@@ -92,6 +92,18 @@ fn a_recorder_of_the_applications_is_told_the_same() {
 }
 
 #[test]
+fn the_recorder_of_the_process_is_the_one_at_the_time_when_a_server_is_built() {
+    let theirs = PrometheusBuilder::new().build_recorder();
+    let read = theirs.handle();
+    let metrics = Metrics::new().also_to(GlobalRecorder);
+    let meters = ::metrics::with_local_recorder(&theirs, || metrics.meters([]));
+    meters.quota_refusals.increment(5);
+    assert!(read.render().contains("# HELP tokkuri_quota_refusals_total "));
+    assert!(read.render().contains("tokkuri_quota_refusals_total 5\n"));
+    assert_eq!(value(&metrics, "tokkuri_quota_refusals_total", &[]), 5.0);
+}
+
+#[test]
 fn gauges_are_set_before_they_are_read() {
     let metrics = Metrics::new();
     let queued = metrics.meters([]).runs_queued;
