@@ -16,6 +16,7 @@ pub(crate) mod ladder;
 pub(crate) mod listen;
 pub(crate) mod origin;
 mod param_headers;
+mod pieces;
 pub(crate) mod refusal;
 pub(crate) mod request_state;
 pub(crate) mod sessions;

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http::{HeaderName, HeaderValue, Method, Request};
+use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 
 use crate::mcp::ladder::{Call, Head, Ladder, Passed, Settings};
+use crate::mcp::refusal::Answer;
 
 /// The methods of the modern era that a server with everything has.
 const KNOWN: [&str; 12] = [
@@ -76,7 +76,7 @@ fn passed(call: &Call<'_>, body: &[u8]) {
     assert!(body.windows(id.len()).any(|it| it == id), "the id is the request's");
 }
 
-fn refused(answer: Response<Full<Bytes>>, body: &[u8]) {
+fn refused(answer: Answer, body: &[u8]) {
     #[derive(serde::Deserialize)]
     struct Refused<'a> {
         #[serde(borrow)]

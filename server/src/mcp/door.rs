@@ -38,6 +38,7 @@ use crate::mcp::ladder::{Call, Head, Ladder, Passed};
 use crate::mcp::listen::{self, Listening, Opening, Others, Permit, Permitted};
 use crate::mcp::origin::Cors;
 use crate::mcp::param_headers::{BadAnnotation, ParamHeaders};
+use crate::mcp::pieces::Pieces;
 use crate::mcp::refusal::{self, Answer, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refusal};
 use crate::mcp::sessions::{self, OwnedSessions};
 use crate::mcp::until::Until;
@@ -512,7 +513,7 @@ fn takes_short_path(tool: &Tool, tasks_enabled: bool, declares_tasks: bool) -> b
 
 /// The body of a create reply: dropped before its bytes were taken, it cancels the task that nobody will hear of.
 struct Delivery {
-    body: Full<Bytes>,
+    body: Pieces,
     undelivered: Undelivered,
 }
 

@@ -7,14 +7,15 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use serde::Serialize;
-use tokkuri_core::wire::Json;
+use tokkuri_core::task::Task;
+use tokkuri_core::wire::{DetailedTask, Json};
 
 use crate::mcp::envelope::RawId;
+use crate::mcp::pieces::{self, Pieces};
 
 /// A whole answer.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Pieces>;
 
 /// Not JSON.
 pub(crate) const PARSE_ERROR: i32 = -32700;
@@ -112,15 +113,31 @@ impl From<Refusal> for Answer {
 
 /// The result of the request `id`, on 200. A result that has no form in JSON is our own fault and answered as such.
 pub(crate) fn result(id: RawId<'_>, result: &impl Serialize) -> Answer {
+    match result_body(id, result) {
+        Ok(body) => answer(StatusCode::OK, body),
+        Err(fault) => {
+            tracing::error!(%fault, "a result could not be written as JSON");
+            error(id, INTERNAL_ERROR, "internal error", None)
+        }
+    }
+}
+
+/// A task as the result of the request `id`, on 200.
+pub(crate) fn task(id: RawId<'_>, task: &Task<Json>) -> Answer {
+    let write = |task: &Task<Json>| result_body(id, &DetailedTask(task)).map_or_else(|_| Bytes::new(), Bytes::from);
+    match pieces::around_result(task, write) {
+        Some(body) => whole(StatusCode::OK, Pieces::new(body)),
+        None => result(id, &DetailedTask(task)),
+    }
+}
+
+fn result_body(id: RawId<'_>, result: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut body = Vec::with_capacity(512);
     open(&mut body, Some(id.as_str()));
     body.extend_from_slice(br#""result":"#);
-    if let Err(fault) = serde_json::to_writer(&mut body, result) {
-        tracing::error!(%fault, "a result could not be written as JSON");
-        return error(id, INTERNAL_ERROR, "internal error", None);
-    }
+    serde_json::to_writer(&mut body, result)?;
     body.push(b'}');
-    answer(StatusCode::OK, body)
+    Ok(body)
 }
 
 /// The result of the request `id` that is JSON text already, such as the acknowledgement of a task method; on 200.
@@ -165,7 +182,11 @@ pub(crate) fn late_status(code: i32) -> StatusCode {
 }
 
 fn answer(status: StatusCode, body: Vec<u8>) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    whole(status, Pieces::new([Bytes::from(body)]))
+}
+
+fn whole(status: StatusCode, body: Pieces) -> Answer {
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

@@ -5,7 +5,7 @@ use tokkuri_core::access::Caller;
 use tokkuri_core::id::{Key, TaskId};
 use tokkuri_core::procedure::{Answered, Written};
 use tokkuri_core::task::Fault;
-use tokkuri_core::wire::{ACK, CancelParams, DetailedTask, GetParams, Json, UpdateParams};
+use tokkuri_core::wire::{ACK, CancelParams, GetParams, Json, UpdateParams};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) async fn get(engine: &Arc<Engine>, challenges: &Challenges, call: &Ca
         Err(fault) => return refuse(call, &fault),
     };
     match engine.get(id, caller).await {
-        Answered::Task(task) => refusal::result(call.id, &DetailedTask(&task)),
+        Answered::Task(task) => refusal::task(call.id, &task),
         Answered::Absent => refuse(call, &fault::no_such_task()),
         Answered::LacksScope { needed } => challenges.lacks_scope(&needed),
         Answered::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),

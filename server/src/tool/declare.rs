@@ -64,7 +64,8 @@ impl Tool {
     }
 
     /// A tool whose body blocks: it runs on a thread of its own, and hears of a cancel only by asking
-    /// ([`BlockingContext::is_cancelled`]).
+    /// ([`BlockingContext::is_cancelled`]). Nobody can end it from outside: a body that does not ask goes on when its task is over,
+    /// and has its place among the node's runs and its thread until it returns.
     pub fn blocking<A, F, R>(name: impl Into<Text>, body: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,

@@ -184,8 +184,8 @@ async fn a_stream_ends_with_its_result_when_the_token_does_and_its_place_is_free
     let client = |seconds| server.client().with_token(&issuer.token("alice").expires_in(seconds).text());
     let lasting = client(3600);
     let id = lasting.create("gate", json!({"name": "g"})).await;
-    // The clock of the issuer may be off by half a minute: this one is accepted for some three seconds more.
-    let short = client(-26);
+    // The clock of the issuer may be off by half a minute: this one is accepted for some eight seconds more.
+    let short = client(-22);
     let mut tasks = short.follow(&[&id]).await;
     let mut both = short.listening(json!({"taskIds": [id], "toolsListChanged": true})).listen().await;
     let mut others = short.listening(json!({"toolsListChanged": true})).listen().await;

@@ -223,3 +223,29 @@ async fn what_the_long_way_cannot_read_is_refused_as_json_rpc_with_its_id() {
     }
     list.send().await.result();
 }
+
+/// Whoever asks for a large result and does not read it costs a connection, not another copy of the result.
+#[tokio::test]
+async fn a_large_result_that_nobody_reads_is_there_once() {
+    const RESULT: usize = 4_000_000;
+    const READERS: usize = 100;
+    let server = bed().start();
+    let client = server.client();
+    let id = client.create("big", json!({"bytes": RESULT})).await;
+    client.wait_end(&id).await;
+    let before = server.resident_kib();
+    let get = client.prepare("tasks/get", json!({"taskId": id})).to_http();
+    let mut connections = Vec::new();
+    for _ in 0..READERS {
+        let mut connection = Connection::open_narrow(server.http()).await;
+        connection.write(&get).await;
+        connection.read_head(200).await;
+        connections.push(connection);
+    }
+    let grown = server.resident_kib().saturating_sub(before);
+    eprintln!("{grown} KiB for {READERS} that do not read {RESULT} bytes");
+    assert!(grown < 48 << 10, "{grown} KiB for {READERS} answers of {RESULT} bytes that nobody reads");
+    let reply = client.task_get(&id).await;
+    assert_eq!(reply.task_text().len(), RESULT);
+    assert_eq!(reply.headers["content-length"], reply.body.len().to_string());
+}

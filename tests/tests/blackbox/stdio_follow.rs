@@ -89,6 +89,15 @@ async fn other_filters_are_served_on_the_same_stream_under_one_acknowledgement()
 }
 
 #[tokio::test]
+async fn a_listen_may_be_the_first_and_the_last_that_a_client_says() {
+    let mut client = Stdio::modern(&bed(), caps::all());
+    client.listen(&json!(1), json!({"taskIds": [NEVER]})).await;
+    assert_eq!(client.acknowledged(&json!(1)).await, json!({"taskIds": []}));
+    let (status, rest) = client.close().await;
+    assert_eq!((status.code(), rest), (Some(0), Vec::new()));
+}
+
+#[tokio::test]
 async fn a_listen_that_is_cancelled_tells_nothing_more_and_its_id_is_free() {
     let mut client = Stdio::modern(&bed(), caps::all());
     let id = create(&mut client, "gate", json!({"name": "g"})).await;

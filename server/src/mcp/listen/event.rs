@@ -12,12 +12,10 @@ use tokkuri_core::wire::{COMPLETE, Json, TaskNotification};
 
 use super::others::Granted;
 use crate::mcp::envelope::RawId;
+use crate::mcp::pieces;
 
 /// `_meta`'s key for the id of the listen request.
 pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// From this size on a result is sent from where it is: a thousand followers of one task share its text.
-const SHARED_FROM: usize = 4 << 10;
 
 /// A comment line: proxies and clients see that the stream is alive.
 pub(super) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
@@ -55,19 +53,16 @@ impl Wire {
 
     /// `notifications/tasks`, in the pieces that it goes out in.
     pub(super) fn task(&self, task: &Task<Json>) -> Vec<Bytes> {
-        if let Phase::Completed(result) = &task.phase
-            && result.as_str().len() >= SHARED_FROM
-            && is_one_line(result.as_str())
-        {
-            // The result is the last thing in the message: what stands before it is that of a result that is short.
-            let short = Json::parse("0").expect("a number is JSON");
-            let around = Task { phase: Phase::Completed(short), ..task.clone() };
-            let text = self.notification("notifications/tasks", &TaskNotification { task: &around, meta: &self.meta });
-            let end = text.len() - b"0}}\n\n".len();
-            debug_assert!(text.starts_with(b"event: ") && text[..end].ends_with(br#""result":"#));
-            return vec![text.slice(..end), Bytes::from_owner(Shared(result.clone())), text.slice(end + 1..)];
+        let write =
+            |task: &Task<Json>| self.notification("notifications/tasks", &TaskNotification { task, meta: &self.meta });
+        let is_one_line = match &task.phase {
+            Phase::Completed(result) => !result.as_str().bytes().any(|byte| matches!(byte, b'\n' | b'\r')),
+            Phase::Live(_) | Phase::Failed(_) | Phase::Cancelled => true,
+        };
+        match pieces::around_result(task, write).filter(|_| is_one_line) {
+            Some(pieces) => pieces.into(),
+            None => vec![write(task)],
         }
-        vec![self.notification("notifications/tasks", &TaskNotification { task, meta: &self.meta })]
     }
 
     /// The last message, if it is the server that ends the stream (MCP 2026-07-28, `SubscriptionsListenResult`).
@@ -122,19 +117,6 @@ fn event(message: &impl Serialize) -> Bytes {
     text[HEAD.len()..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     text.extend_from_slice(b"\n\n");
     Bytes::from(text)
-}
-
-fn is_one_line(text: &str) -> bool {
-    !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r'))
-}
-
-/// A result's text as bytes.
-struct Shared(Json);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_str().as_bytes()
-    }
 }
 
 #[cfg(test)]
@@ -200,12 +182,12 @@ mod tests {
     #[test]
     fn a_result_is_the_same_whether_it_is_shared_or_copied() {
         let wire = wire("1");
-        for size in [1, SHARED_FROM, SHARED_FROM * 3] {
+        for (size, large) in [(1, false), (4 << 10, true), (12 << 10, true)] {
             for (end, shared) in [("", true), ("\n", false)] {
                 let result = format!(r#"{{"text":"{}"{end}}}"#, "x".repeat(size));
                 let task = completed(&result);
                 let pieces = wire.task(&task);
-                assert_eq!(pieces.len(), if shared && size >= SHARED_FROM { 3 } else { 1 });
+                assert_eq!(pieces.len(), if shared && large { 3 } else { 1 });
                 let text = text(&pieces);
                 let data = text.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
                 assert!(!data.contains('\n'), "one line: {data}");
