@@ -363,7 +363,7 @@ fn door<H: ServerHandler>(
     config.allowed_hosts.clear();
     config = config.disable_allowed_origins();
     let factory = handler.clone();
-    let sessions = Arc::new(handler.sessions());
+    let sessions = Arc::new(handler.sessions(settings.max_sessions_per_principal));
     let rmcp = StreamableHttpService::new(move || Ok(factory.clone()), Arc::clone(&sessions), config);
     let budget = Budget::new(settings.max_buffered_bytes);
     let counted = Arc::downgrade(&budget);

@@ -32,6 +32,8 @@ pub struct Settings {
     pub state_ttl_ms: u64,
     /// How many `subscriptions/listen` streams one principal may have open.
     pub max_streams_per_principal: usize,
+    /// How many sessions of the earlier era one principal may have open.
+    pub max_sessions_per_principal: usize,
     /// After how long without a message a stream says that it is alive. Proxies give up on silent connections, many after 30 s.
     pub stream_keep_alive: Duration,
 }
@@ -51,6 +53,7 @@ impl Default for Settings {
             state_secret: None,
             state_ttl_ms: 600_000,
             max_streams_per_principal: 100,
+            max_sessions_per_principal: 1_000,
             stream_keep_alive: Duration::from_secs(20),
         }
     }

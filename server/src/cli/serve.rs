@@ -132,6 +132,7 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
         },
         state_ttl_ms: server.state_ttl_ms,
         max_streams_per_principal: server.max_streams_per_principal,
+        max_sessions_per_principal: server.max_sessions_per_principal,
         stream_keep_alive: Duration::from_millis(server.stream_keep_alive_ms),
     });
     let app = match &config.auth {

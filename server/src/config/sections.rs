@@ -55,6 +55,8 @@ pub struct ServerConfig {
     pub state_ttl_ms: u64,
     /// How many streams (`subscriptions/listen`) one principal may have open. Default 100.
     pub max_streams_per_principal: usize,
+    /// How many sessions of the earlier era one principal may have open; those that rest expire after five minutes. Default 1000.
+    pub max_sessions_per_principal: usize,
     /// After how long without a message a stream says that it is alive, in ms. Default 20 000.
     pub stream_keep_alive_ms: u64,
 }
@@ -83,6 +85,7 @@ impl Default for ServerConfig {
             state_secret: None,
             state_ttl_ms: 600_000,
             max_streams_per_principal: 100,
+            max_sessions_per_principal: 1_000,
             stream_keep_alive_ms: 20_000,
         }
     }

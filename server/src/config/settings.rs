@@ -90,6 +90,9 @@ pub(super) const SECTIONS: &[Section] = &[
             open("max_streams_per_principal", |d, v| {
                 v.size(0..=1_000_000, "streams").map(|x| d.config.server.max_streams_per_principal = x)
             }),
+            open("max_sessions_per_principal", |d, v| {
+                v.size(0..=1_000_000, "sessions").map(|x| d.config.server.max_sessions_per_principal = x)
+            }),
             open("stream_keep_alive_ms", |d, v| {
                 v.integer(10..=HOUR_MS, MS).map(|x| d.config.server.stream_keep_alive_ms = x)
             }),

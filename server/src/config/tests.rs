@@ -37,6 +37,7 @@ shutdown_ms = 0
 state_secret = "0123456789abcdef"
 state_ttl_ms = 60000
 max_streams_per_principal = 5
+max_sessions_per_principal = 6
 stream_keep_alive_ms = 100
 [tls]
 cert = "c.pem"
@@ -112,7 +113,8 @@ fn every_setting_of_the_contract_reaches_its_field() {
     assert_eq!((server.max_concurrent_requests, server.header_timeout_ms, server.idle_timeout_ms), (6, 7, 8));
     assert_eq!((server.write_timeout_ms, server.max_buffered_bytes), (9, 2 << 20));
     assert_eq!((server.shutdown_ms, server.state_ttl_ms), (0, 60_000));
-    assert_eq!((server.max_streams_per_principal, server.stream_keep_alive_ms), (5, 100));
+    assert_eq!((server.max_streams_per_principal, server.max_sessions_per_principal), (5, 6));
+    assert_eq!(server.stream_keep_alive_ms, 100);
     assert_eq!(server.state_secret, Some(Secret::new("0123456789abcdef")));
     let pair = |cert: &str, key: &str| Some(KeyPair { cert: cert.into(), key: key.into() });
     assert_eq!(config.tls, pair("c.pem", "k.pem"));

@@ -206,6 +206,14 @@ impl<H: ServerHandler> Door<H> {
                 if let Some(answer) = self.lacks_scope(&self.caller(&parts), self.scopes_of(&message)) {
                     return Ok(answer.map(Body::new));
                 }
+                if let Message::Request(id, message) = &message
+                    && message.method == "initialize"
+                {
+                    match self.sessions.seat(&self.caller(&parts)) {
+                        Ok(seat) => _ = parts.extensions.insert(seat),
+                        Err(fault) => return Ok(refusal::fault(*id, &fault).map(Body::new)),
+                    }
+                }
                 let id = match message {
                     Message::Request(id, _) => Some(id),
                     Message::Notification(_) | Message::Response => None,

@@ -83,6 +83,14 @@ pub(crate) fn too_many_streams(limit: usize) -> Fault<Json> {
     Fault { code: INVALID_REQUEST, message: message.into(), data: None }
 }
 
+/// The principal has as many sessions open as are allowed.
+pub(crate) fn too_many_sessions(limit: usize) -> Fault<Json> {
+    let message = format!(
+        "You have {limit} sessions open, which is the limit (server.max_sessions_per_principal). End one with DELETE, or let it rest until it expires."
+    );
+    Fault { code: INVALID_REQUEST, message: message.into(), data: None }
+}
+
 /// More bytes than the store keeps for a client.
 pub(crate) fn too_many_bytes(what: &str, bytes: usize, limit: usize) -> Fault<Json> {
     invalid_params(format!("The {what} have {bytes} bytes, and at most {limit} are kept (tasks.max_argument_bytes)."))

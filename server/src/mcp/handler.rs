@@ -77,8 +77,8 @@ impl<H: ServerHandler> Handler<H> {
     }
 
     /// Where the sessions of the earlier era are kept, each for the caller that opened it.
-    pub(crate) fn sessions(&self) -> OwnedSessions {
-        OwnedSessions::new(Arc::clone(&self.shared.owners), self.shared.identity.name.clone())
+    pub(crate) fn sessions(&self, max_per_principal: usize) -> OwnedSessions {
+        OwnedSessions::new(Arc::clone(&self.shared.owners), self.shared.identity.name.clone(), max_per_principal)
     }
 
     fn tasks_enabled(&self) -> bool {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde::Serialize;
-use tokkuri_core::task::Task;
+use tokkuri_core::task::{Fault, Task};
 use tokkuri_core::wire::{DetailedTask, Json};
 
 use crate::mcp::envelope::RawId;
@@ -153,6 +153,12 @@ pub(crate) fn result_text(id: RawId<'_>, result: &str) -> Answer {
 /// What a method answered instead of a result, with the status of [`late_status`].
 pub(crate) fn error(id: RawId<'_>, code: i32, message: &str, data: Option<&Json>) -> Answer {
     answer(late_status(code), error_body(Some(id.as_str()), code, message, data.map(Json::as_str)))
+}
+
+/// A fault as the error of the request `id`.
+pub(crate) fn fault(id: RawId<'_>, fault: &Fault<Json>) -> Answer {
+    let code = i32::try_from(fault.code).unwrap_or(INTERNAL_ERROR);
+    error(id, code, &fault.message, fault.data.as_ref())
 }
 
 /// 202 for a notification.

@@ -11,9 +11,13 @@ use http::request::Parts;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId, SessionManager};
-use tokkuri_core::access::Owner;
+use tokkuri_core::access::{Caller, Owner};
+use tokkuri_core::task::Fault;
+use tokkuri_core::wire::Json;
 
 use crate::auth::OwnerResolver;
+use crate::mcp::fault;
+use crate::mcp::listen::{Permit, Permits};
 
 /// The sessions of one endpoint, and whose they are.
 #[derive(Debug)]
@@ -21,21 +25,44 @@ pub(crate) struct OwnedSessions {
     sessions: LocalSessionManager,
     owners: Arc<dyn OwnerResolver>,
     server: String,
-    owned: Mutex<HashMap<SessionId, Owner>>,
+    owned: Mutex<HashMap<SessionId, Owned>>,
+    permits: Arc<Permits>,
 }
 
+/// A session's owner, and its place among theirs.
+#[derive(Debug)]
+struct Owned {
+    owner: Owner,
+    _permit: Option<Permit>,
+}
+
+/// Put into the extensions of a request that opens a session: the place that the session is to have.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat(Arc<Mutex<Option<Permit>>>);
+
 impl OwnedSessions {
-    /// No sessions yet; `owners` and `server` tell whose a request is.
-    pub(crate) fn new(owners: Arc<dyn OwnerResolver>, server: String) -> Self {
-        Self { sessions: LocalSessionManager::default(), owners, server, owned: Mutex::default() }
+    /// No sessions yet, and so many for each principal; `owners` and `server` tell whose a request is.
+    pub(crate) fn new(owners: Arc<dyn OwnerResolver>, server: String, max_per_principal: usize) -> Self {
+        let permits = Arc::new(Permits::new(max_per_principal, metrics::Gauge::noop()));
+        Self { sessions: LocalSessionManager::default(), owners, server, owned: Mutex::default(), permits }
     }
 
     /// Whether this is the name of a session of somebody else's.
     pub(crate) fn is_foreign(&self, session: &str, caller: &Owner) -> bool {
-        self.owned().get(session).is_some_and(|owner| owner != caller)
+        self.owned().get(session).is_some_and(|owned| owned.owner != *caller)
     }
 
-    fn owned(&self) -> MutexGuard<'_, HashMap<SessionId, Owner>> {
+    /// One session more of this caller's.
+    ///
+    /// # Errors
+    /// The caller has as many as are allowed.
+    pub(crate) fn seat(&self, caller: &Caller) -> Result<Seat, Fault<Json>> {
+        let permit = self.permits.take(&caller.owner.principal);
+        let permit = permit.ok_or_else(|| fault::too_many_sessions(self.permits.max()))?;
+        Ok(Seat(Arc::new(Mutex::new(Some(permit)))))
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,8 +85,11 @@ impl SessionManager for OwnedSessions {
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
         // Before anybody hears the name. A session that ends closes, however it ends.
         if let ClientJsonRpcMessage::Request(request) = &message {
-            let caller = self.owners.resolve(request.request.extensions().get::<Parts>(), &self.server);
-            self.owned().insert(id.clone(), caller.owner);
+            let parts = request.request.extensions().get::<Parts>();
+            let owner = self.owners.resolve(parts, &self.server).owner;
+            let seat = parts.and_then(|parts| parts.extensions.get::<Seat>());
+            let permit = seat.and_then(|seat| seat.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.owned().insert(id.clone(), Owned { owner, _permit: permit });
         }
         let initialized = self.sessions.initialize_session(id, message).await;
         if initialized.is_err() || !self.sessions.has_session(id).await? {

@@ -82,6 +82,5 @@ fn task_id(text: &str) -> Result<TaskId, Fault<Json>> {
 
 /// A JSON-RPC error for a request.
 pub(super) fn refuse(call: &Call<'_>, fault: &Fault<Json>) -> Answer {
-    let code = i32::try_from(fault.code).unwrap_or(refusal::INTERNAL_ERROR);
-    refusal::error(call.id, code, &fault.message, fault.data.as_ref())
+    refusal::fault(call.id, fault)
 }

@@ -174,9 +174,11 @@ impl Stdio {
         self.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
     }
 
-    /// What has come for a listen and was not read yet.
-    pub fn heard(&self, id: &Value) -> Vec<Value> {
-        self.heard.iter().filter(|message| is_of(message, id)).cloned().collect()
+    /// Takes what has come for a listen while something else was waited for.
+    pub fn heard(&mut self, id: &Value) -> Vec<Value> {
+        let (of_it, others): (VecDeque<_>, VecDeque<_>) = self.heard.drain(..).partition(|message| is_of(message, id));
+        self.heard = others;
+        Vec::from(of_it)
     }
 
     /// The next message of a listen, judged as a stream's; a response to it is one as well.

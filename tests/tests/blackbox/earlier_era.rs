@@ -1,8 +1,8 @@
 //! Clients of 2025-11-25: plain tools work, tasks do not exist.
 
 use serde_json::json;
-use tokkuri_tests::harness::EarlierClient;
 use tokkuri_tests::harness::client::TASKS;
+use tokkuri_tests::harness::{EarlierClient, Issuer};
 
 use super::bed;
 
@@ -84,4 +84,26 @@ async fn a_session_ends_with_what_the_official_clients_take_for_an_end() {
     assert_eq!(client.end_session().await, 204);
     // A client that did not hear of the end says it again.
     assert_eq!(client.end_session().await, 204);
+}
+
+#[tokio::test]
+async fn sessions_of_one_principal_are_limited_and_one_that_is_ended_is_free_at_once() {
+    let issuer = Issuer::new();
+    let server = bed().config(issuer.config("")).setting("server.max_sessions_per_principal", 2).start();
+    let token = |sub: &str| Some(issuer.token(sub).text());
+    let first = EarlierClient::connect_as(&server, json!({}), token("alice")).await;
+    let second = EarlierClient::connect_as(&server, json!({}), token("alice")).await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}}});
+    let mut third = EarlierClient::connect_as(&server, json!({}), token("bob")).await;
+    *third.session() = None;
+    third.show(token("alice"));
+    let refused = third.send(initialize.clone()).await;
+    let error = refused.refused(200, -32600);
+    assert!(error["message"].as_str().unwrap().contains("server.max_sessions_per_principal"), "{error}");
+    assert_eq!(refused.message["id"], 7);
+    // Those that are open go on.
+    assert_eq!(second.call_tool("greet", json!({"name": "Ada"})).await.result()["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(first.on_session(reqwest::Method::DELETE).await.0, 204);
+    third.send(initialize).await.result();
 }

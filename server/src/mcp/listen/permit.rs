@@ -1,4 +1,4 @@
-//! How many streams a principal has open: each holds its place for as long as its body is.
+//! How many streams, or sessions, a principal has open: each holds its place for as long as it is.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use metrics::Gauge;
 use tokkuri_core::Text;
 
-/// The open streams, counted by principal.
+/// What is open, counted by principal.
 #[derive(Debug)]
 pub(crate) struct Permits {
     open: Mutex<HashMap<Text, usize>>,
@@ -19,7 +19,7 @@ pub(crate) struct Permits {
     all: Gauge,
 }
 
-/// A place among the streams of one principal. Dropping it gives it back.
+/// A place among those of one principal. Dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Permit {
     permits: Arc<Permits>,
@@ -28,16 +28,16 @@ pub(crate) struct Permit {
 
 impl Permits {
     /// So many for each principal.
-    pub(super) fn new(max: usize, all: Gauge) -> Self {
+    pub(crate) fn new(max: usize, all: Gauge) -> Self {
         Self { open: Mutex::default(), max, all }
     }
 
-    pub(super) const fn max(&self) -> usize {
+    pub(crate) const fn max(&self) -> usize {
         self.max
     }
 
     /// A place, if there is one.
-    pub(super) fn take(self: &Arc<Self>, principal: &Text) -> Option<Permit> {
+    pub(crate) fn take(self: &Arc<Self>, principal: &Text) -> Option<Permit> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(principal).copied().unwrap_or_default();
         if count >= self.max {
