@@ -23,6 +23,8 @@ pub mod telemetry;
 pub mod tool;
 
 pub use app::{Server, Settings, Tokkuri};
+/// What a [`store::Store`] is asked in: the very version that this crate is built on.
+pub use tokkuri_core;
 
 /// The README's Rust compiles, too.
 #[cfg(doctest)]

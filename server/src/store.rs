@@ -4,8 +4,10 @@
 //! the suite in [`contract`] tells whether it does it right.
 
 mod clock;
+mod codec;
 pub mod contract;
 mod memory;
+pub mod postgres;
 pub mod sqlite;
 
 use std::future::Future;
@@ -13,6 +15,7 @@ use std::pin::Pin;
 
 pub use clock::Clock;
 pub use memory::MemoryStore;
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 use tokio::sync::mpsc;
 use tokkuri_core::id::{Revision, TaskId};

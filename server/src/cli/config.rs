@@ -58,6 +58,6 @@ mod tests {
         assert_eq!(check("[tasks]\nttl_ms = 1").unwrap(), Exit::Ok);
         let error = check("[tasks]\nttl = 1").unwrap_err();
         assert!(error.to_string().ends_with("t.toml:2: there is no setting tasks.ttl; did you mean ttl_ms?"));
-        assert_eq!(check("[tasks]\nstore = 'postgres://h/d'").unwrap(), Exit::Usage);
+        assert_eq!(check("[[tool]]\nname = 't'\ncommand = ['true']").unwrap(), Exit::Usage);
     }
 }

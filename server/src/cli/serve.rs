@@ -16,7 +16,8 @@ use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
 use crate::config::{self, AdminConfig, Config, KeyPair, Limit, Listener, LogFormat, StoreUrl};
 use crate::engine::TaskSettings;
 use crate::listener::{ConnectionLimits, Tls};
-use crate::store::{MemoryStore, SqliteStore, Store};
+use crate::store::postgres::PostgresOptions;
+use crate::store::{MemoryStore, PostgresStore, SqliteStore, Store};
 
 pub(crate) async fn run(config: Config, args: &ServeArgs) -> anyhow::Result<Exit> {
     let tools = match args.tool_set(&config) {
@@ -46,7 +47,8 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
         Some(files) => app.tls(tls(files)?),
         None => app,
     };
-    let (store, secret) = open_store(&config.tasks.store)?;
+    let store = open_store(&config.tasks.store).await?;
+    let secret = store.state_secret().map(Vec::from);
     let mut server = configured(app, config, secret).store(store).build().map_err(|error| match error {
         BuildError::Random(_) => Stop::new(Exit::Failed, error.to_string()),
         BuildError::Tool(_)
@@ -145,20 +147,17 @@ fn configured<H: ServerHandler>(app: Tokkuri<H>, config: &Config, kept: Option<V
     }
 }
 
-/// A store, and the secret that it keeps, if it keeps one.
-type Opened = (Arc<dyn Store>, Option<Vec<u8>>);
-
-fn open_store(url: &StoreUrl) -> Result<Opened, Stop> {
-    match url {
-        StoreUrl::Memory => Ok((Arc::new(MemoryStore::new()), None)),
-        StoreUrl::Sqlite(path) => {
-            let store =
-                SqliteStore::open(path).map_err(|error| Stop::new(Exit::Usage, format!("tasks.store: {error}")))?;
-            let secret = store.secret().to_vec();
-            Ok((Arc::new(store), Some(secret)))
+/// Opens the store, or says what is wrong with it.
+async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, Stop> {
+    let wrong = |error: &dyn std::fmt::Display| Stop::new(Exit::Usage, format!("tasks.store: {error}"));
+    Ok(match url {
+        StoreUrl::Memory => Arc::new(MemoryStore::new()),
+        StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path).map_err(|error| wrong(&error))?),
+        StoreUrl::Postgres(url) => {
+            let options = PostgresOptions::from_url(url).map_err(|error| wrong(&error))?;
+            Arc::new(PostgresStore::open(options).await.map_err(|error| wrong(&error))?)
         }
-        StoreUrl::Postgres(_) => Err(Stop::new(Exit::Usage, "tasks.store: postgres is not in this build; use memory")),
-    }
+    })
 }
 
 /// Reads certificate and key, or says which file is wrong.
@@ -233,10 +232,11 @@ fn start_log(config: &Config) -> Result<(), Stop> {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::fmt;
     let telemetry = &config.telemetry;
-    // A plain level is ours. What rmcp says of clients that went away in the middle is no fault, whatever it calls it.
+    // A plain level is ours. What rmcp says of clients that went away in the middle is no fault, whatever it calls it; and of
+    // connections to the database that end, the store tells once, not each.
     let directives = match telemetry.log.contains(['=', ',']) {
         true => telemetry.log.clone(),
-        false => format!("{},rmcp=warn,rmcp::service=off", telemetry.log),
+        false => format!("{},rmcp=warn,rmcp::service=off,deadpool.postgres=off", telemetry.log),
     };
     let filter = EnvFilter::try_new(directives)
         .map_err(|error| Stop::new(Exit::Usage, format!("telemetry.log: {:?} is no filter: {error}", telemetry.log)))?;

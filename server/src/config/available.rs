@@ -1,6 +1,6 @@
 //! What a configuration may ask for that this build does not do yet.
 
-use super::{Config, StoreUrl};
+use super::Config;
 
 /// The settings of `config` that this build cannot act upon, each as `setting: what is missing`.
 ///
@@ -10,9 +10,6 @@ use super::{Config, StoreUrl};
 pub fn unavailable(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     let mut say = |setting: &str, what: &str| missing.push(format!("{setting}: {what}"));
-    if matches!(config.tasks.store, StoreUrl::Postgres(_)) {
-        say("tasks.store", "the Postgres store is not in this build; use sqlite:PATH or memory");
-    }
     if !config.tools.is_empty() {
         say("[[tool]]", "command tools are not in this build; leave them out");
     }
@@ -34,7 +31,6 @@ mod tests {
     #[test]
     fn each_setting_that_this_build_cannot_keep_is_named() {
         for (text, setting) in [
-            ("tasks.store = 'postgres://h/d'", "tasks.store"),
             ("tool = [{ name = 't', command = ['true'] }]", "[[tool]]"),
             ("upstream = [{ name = 'u', url = 'http://h/mcp' }]", "[[upstream]]"),
         ] {
@@ -42,6 +38,14 @@ mod tests {
             let missing = unavailable(&config);
             assert_eq!(missing.len(), 1, "{text}: {missing:?}");
             assert!(missing[0].starts_with(setting), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn every_store_is_there() {
+        for store in ["memory", "sqlite:t.db", "postgres://h/d", "postgresql://u@h/d"] {
+            let config = Config::from_toml(&format!("tasks.store = '{store}'"), "t").unwrap();
+            assert_eq!(unavailable(&config), Vec::<String>::new(), "{store}");
         }
     }
 

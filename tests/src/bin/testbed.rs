@@ -26,7 +26,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
-    let config = args.load()?;
+    let mut config = args.load()?;
+    cut_notifications(&mut config);
     let bed = testbed::Bed::new();
     let app = Tokkuri::wrap(Fixtures::new())
         .task("wrapped_slow", TaskMode::Optional)
@@ -51,4 +52,13 @@ fn recorder(config: &Config) -> anyhow::Result<Option<Recorder>> {
     }
     let file = Path::new(&directory).join(format!("{}.jsonl", std::process::id()));
     Ok(Some(Recorder::create(&file).with_context(|| format!("recording into {}", file.display()))?))
+}
+
+/// With `TOKKURI_TEST_NO_NOTIFY=1`, nodes on Postgres neither send nor hear what it carries from one to another.
+fn cut_notifications(config: &mut Config) {
+    if std::env::var_os("TOKKURI_TEST_NO_NOTIFY").is_some_and(|value| value == "1")
+        && let StoreUrl::Postgres(url) = &mut config.tasks.store
+    {
+        url.push_str(if url.contains('?') { "&notify=off" } else { "?notify=off" });
+    }
 }

@@ -51,8 +51,17 @@ fn bed() -> Bed {
     Bed::new(env!("CARGO_BIN_EXE_tokkuri-testbed"))
 }
 
-/// A test bed on a file, whatever the environment says: for what only a store that survives can show.
+/// A test bed on a store that survives: on a file, unless the environment names another one.
 fn durable_bed() -> Bed {
+    match Store::from_env() {
+        Store::Postgres => bed().setting("tasks.lease_ms", 1_000),
+        // Killing one node of several shows other things.
+        Store::Memory | Store::Sqlite | Store::Cluster => file_bed(),
+    }
+}
+
+/// A test bed on a file, whatever the environment says.
+fn file_bed() -> Bed {
     bed().store(Store::Sqlite)
 }
 

@@ -8,7 +8,7 @@ use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::raw::Connection;
 use tokkuri_tests::harness::{Client, Prepared, Reply, caps};
 
-use super::durable_bed;
+use super::{durable_bed, file_bed};
 
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -36,7 +36,7 @@ fn same_life(before: &Reply, after: &Reply) {
 #[tokio::test]
 async fn after_a_kill_every_task_has_ended_or_runs_again() {
     const LIMIT: usize = 6;
-    let server = durable_bed().setting("tasks.max_per_principal", LIMIT).start();
+    let server = file_bed().setting("tasks.max_per_principal", LIMIT).start();
     let client = server.client();
     let done = client.create("nul", json!({})).await;
     let completed = client.wait_status(&done, "completed").await;
@@ -113,7 +113,7 @@ async fn a_run_that_was_lost_twice_starts_a_third_time() {
 #[tokio::test]
 async fn the_time_to_live_goes_on_while_the_server_is_away() {
     let bed =
-        durable_bed().setting("tasks.ttl_ms", 2500).setting("tasks.keep_ms", 0).setting("tasks.max_per_principal", 2);
+        file_bed().setting("tasks.ttl_ms", 2500).setting("tasks.keep_ms", 0).setting("tasks.max_per_principal", 2);
     let server = bed.start();
     let client = server.client();
     let done = client.create("slow", json!({"ms": 1})).await;

@@ -9,6 +9,7 @@ use tokkuri_core::task::Task;
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
+use crate::store::codec::{self, integer};
 use crate::store::memory::Change;
 
 // The count looks at no more rows than the limit needs.
@@ -103,17 +104,13 @@ pub(super) fn all(connection: &Connection, mut each: impl FnMut(Arc<Task<Json>>,
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let touched: i64 = row.get(0)?;
-        let task = serde_json::from_str(row.get_ref(1)?.as_str()?)
+        let task = codec::read(row.get_ref(1)?.as_str()?.as_bytes())
             .map_err(|error| Error::FromSqlConversionFailure(1, Type::Text, error.into()))?;
-        each(Arc::new(task), Millis(touched.max(0).cast_unsigned()));
+        each(Arc::new(task), codec::moment(touched));
     }
     Ok(())
 }
 
 fn written(task: &Task<Json>) -> Result<String> {
-    serde_json::to_string(task).map_err(|error| Error::ToSqlConversionFailure(error.into()))
-}
-
-fn integer(moment: Millis) -> i64 {
-    i64::try_from(moment.0).unwrap_or(i64::MAX)
+    codec::written(task).map_err(|error| Error::ToSqlConversionFailure(error.into()))
 }
