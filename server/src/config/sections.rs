@@ -26,8 +26,8 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// Largest request body, in bytes. Default 4 MiB.
     pub max_body_bytes: usize,
-    /// What the bodies of all requests together may take up in memory, in bytes; beyond it the answer is 503. At least
-    /// `max_body_bytes`. Default 256 MiB.
+    /// What the bodies of all requests together may take up in memory, in bytes; beyond it the answer to a body of
+    /// more than 16 KiB is 503. At least `max_body_bytes`. Default 256 MiB.
     pub max_buffered_bytes: usize,
     /// How deeply objects and arrays of a request may be nested. Default 64.
     pub max_depth: usize,

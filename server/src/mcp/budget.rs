@@ -3,6 +3,8 @@
 //!
 //! Bytes are counted as they arrive, not as they are announced: who announces much and sends nothing takes nothing from others. They are given
 //! back with the body itself, whatever became of its request: the body holds them.
+//!
+//! Small bodies are counted and never refused: who fills the budget with large ones keeps nobody from polling a task or cancelling it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +13,15 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+/// A body no larger than this is small.
+const SMALL: usize = 16 << 10;
+
 /// The bytes of all bodies, and how many there may be.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
     max: usize,
+    small: usize,
 }
 
 /// Why a body is not there.
@@ -31,7 +37,7 @@ pub(crate) enum Unread {
 
 impl Budget {
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { held: AtomicUsize::new(0), max })
+        Arc::new(Self { held: AtomicUsize::new(0), max, small: SMALL })
     }
 
     /// How many bytes are held.
@@ -68,9 +74,10 @@ struct Taken {
 }
 
 impl Taken {
-    /// Takes so many more, if there is room for them.
+    /// Takes so many more, if there is room for them, or they are few.
     fn add(&mut self, bytes: usize) -> bool {
-        let fits = |held: usize| held.checked_add(bytes).filter(|all| *all <= self.budget.max);
+        let are_few = self.bytes + bytes <= self.budget.small;
+        let fits = |held: usize| held.checked_add(bytes).filter(|all| are_few || *all <= self.budget.max);
         let took = self.budget.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
         if took {
             self.bytes += bytes;
@@ -136,9 +143,25 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
+    fn none_small(max: usize) -> Arc<Budget> {
+        Arc::new(Budget { held: AtomicUsize::new(0), max, small: 0 })
+    }
+
+    #[tokio::test]
+    async fn small_bodies_pass_where_large_ones_have_left_no_room() {
+        let budget = Arc::new(Budget { held: AtomicUsize::new(0), max: 10, small: 4 });
+        let large = budget.read(body(&["1234567890"]), 10).await.unwrap();
+        let small = budget.read(body(&["12", "34"]), 10).await.unwrap();
+        assert_eq!(budget.held(), 14);
+        assert!(matches!(budget.read(body(&["1234", "5"]), 10).await, Err(Unread::NoRoom)));
+        assert!(matches!(budget.read(body(&["12345"]), 10).await, Err(Unread::NoRoom)));
+        drop((large, small));
+        assert_eq!(budget.held(), 0);
+    }
+
     #[tokio::test]
     async fn a_body_is_counted_until_its_last_copy_is_gone() {
-        let budget = Budget::new(10);
+        let budget = none_small(10);
         for pieces in [&[][..], &["whole"], &["in ", "three", " p"]] {
             let read = budget.read(body(pieces), 10).await.unwrap();
             assert_eq!(read, pieces.concat());
@@ -152,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_there_is_no_room_nothing_is_held() {
-        let budget = Budget::new(10);
+        let budget = none_small(10);
         let first = budget.read(body(&["123456"]), 10).await.unwrap();
         assert!(matches!(budget.read(body(&["123", "45"]), 10).await, Err(Unread::NoRoom)));
         assert_eq!(budget.held(), 6);
@@ -168,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_given_up_half_way_gives_back_what_had_come() {
-        let budget = Budget::new(10);
+        let budget = none_small(10);
         let half = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"12345"))]).chain(stream::pending());
         {
             let mut reading = std::pin::pin!(budget.read(Body::from_stream(half), 10));

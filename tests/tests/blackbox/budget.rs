@@ -60,6 +60,21 @@ async fn a_body_for_which_there_is_no_room_is_refused_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn who_fills_the_budget_keeps_nobody_from_small_requests() {
+    let server = bed()
+        .setting("server.max_body_bytes", 65_536)
+        .setting("server.max_buffered_bytes", 65_536)
+        .setting("server.request_timeout_ms", 60_000)
+        .start();
+    let _first = all_but_a_byte(&server, &large(&server)).await;
+    assert_eq!(Connection::open(server.http()).await.exchange(&large(&server).to_http()).await.status, 503);
+    let client = server.client();
+    let id = client.create("ask", json!({"message": "x".repeat(10_000)})).await;
+    client.wait_questions(&id, &["ask"]).await;
+    client.task_cancel(&id).await.acknowledged();
+}
+
+#[tokio::test]
 async fn whatever_becomes_of_a_request_its_bytes_are_given_back() {
     let server = bed()
         .setting("server.max_body_bytes", 65_536)
