@@ -351,7 +351,7 @@ fn main() {
     let (store, asked) = mpsc::channel();
     let store_thread = thread::spawn(move || keep_store(&asked));
     let id = NodeId::drawn(RandomState::new().hash_one("a node that starts again is another one"));
-    let node = Arc::new(Node { id, store, registry: Registry::new(4), threads: Mutex::default() });
+    let node = Arc::new(Node { id, store, registry: Registry::new(4, id), threads: Mutex::default() });
     // Before the first task: a node without a lease is thought dead.
     let joining = store::Node { id, name: "threads".into(), address: None, version: env!("CARGO_PKG_VERSION").into() };
     node.ask(Request::Join { node: Box::new(joining), lease_ms: LEASE_MS });

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::id::{Attempt, NodeId, Revision, TaskId};
+use crate::lease::Draining;
 use crate::payload::Payload;
 use crate::procedure::{Local, Seen};
 use crate::run::{Run, Stop};
@@ -19,20 +20,45 @@ pub const OVERLAP_MS: u64 = 10_000;
 /// The runs of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Host<P> {
+    /// Which incarnation of the node it is now: a run of an earlier one is never started.
+    node: NodeId,
     runs: BTreeMap<TaskId, Run<P>>,
     /// Started runs by the end of their time to live.
     expiry: BTreeSet<(Millis, TaskId)>,
     /// The node shuts down: a run whose task was on its way into the store is still started, to be stopped at once.
     shuts_down: bool,
-}
-
-impl<P> Default for Host<P> {
-    fn default() -> Self {
-        Self { runs: BTreeMap::new(), expiry: BTreeSet::new(), shuts_down: false }
-    }
+    /// Likewise for a node that drains.
+    draining: Draining,
 }
 
 impl<P: Payload> Host<P> {
+    /// The table of a node without runs.
+    pub const fn new(node: NodeId) -> Self {
+        Self { node, runs: BTreeMap::new(), expiry: BTreeSet::new(), shuts_down: false, draining: Draining::No }
+    }
+
+    /// The node's incarnation.
+    pub const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The node's lease is lost, and it goes on as another. Stops every run, and returns those to which it is news. What was on
+    /// its way into the store is not started any more: nobody would tell it that it was lost.
+    pub fn rejoin(&mut self, node: NodeId) -> Vec<TaskId> {
+        if !mutant!(StartsForTheLost) {
+            self.node = node;
+        }
+        self.draining = Draining::No;
+        if mutant!(RunsOutliveTheLease) { Vec::new() } else { self.halt(Stop::LeaseLost) }
+    }
+
+    /// The node drains, or no longer does. Stops the runs that are better run elsewhere, also those that are started later, and
+    /// returns those to which it is news.
+    pub fn drain(&mut self, draining: Draining) -> Vec<TaskId> {
+        self.draining = draining;
+        self.runs.iter_mut().filter_map(|(id, run)| run.drain(draining).then_some(*id)).collect()
+    }
+
     /// The run of a task, started or reserved.
     pub fn run(&self, id: TaskId) -> Option<&Run<P>> {
         self.runs.get(&id)
@@ -75,8 +101,15 @@ impl<P: Payload> Host<P> {
     }
 
     /// A stored task is to be run here. True if its run is to be spawned now: once per attempt, provided
-    /// that the node drives one [`TakeOver`](crate::procedure::TakeOver) at a time.
+    /// that the node drives one [`TakeOver`](crate::procedure::TakeOver) at a time. One that was stored for another node, or for
+    /// an incarnation of this one whose lease is lost, is not started, and its place is given back.
     pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
+        if task.node != self.node {
+            if !self.has_started(task.id, task.attempt) {
+                self.release(task.id, task.attempt);
+            }
+            return false;
+        }
         if self.has_started(task.id, task.attempt) {
             self.observe(task.id, &Seen::Task(Arc::clone(task)));
             return false;
@@ -91,6 +124,7 @@ impl<P: Payload> Host<P> {
         if self.shuts_down {
             run.halt(Stop::Shutdown);
         }
+        run.drain(self.draining);
         true
     }
 
@@ -180,6 +214,11 @@ impl Watch {
         Self { node, since: Millis(0), overlap_ms }
     }
 
+    /// Whose watch it is.
+    pub const fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// The next look.
     pub const fn request<P>(&self) -> Request<P> {
         Request::TouchedSince { node: self.node, since: self.since }
@@ -197,13 +236,16 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::task::Command;
-    use crate::task::samples::{Number, T0, TTL_MS, restartable, task};
+    use crate::task::samples::{Number, T0, TTL_MS, draft, restartable, task};
+
+    /// Whose the samples are.
+    const NODE: NodeId = NodeId(1);
 
     #[test]
     fn a_cancel_that_was_committed_before_the_run_was_started_reaches_it() {
         let mut task = task();
         let created = Arc::new(task.clone());
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         host.local(Local::Reserve { id: task.id, attempt: task.attempt });
         task.apply(T0, Command::Cancel, &mut Vec::new()).unwrap();
         host.observe(task.id, &Seen::Task(Arc::new(task.clone())));
@@ -214,7 +256,7 @@ mod tests {
     #[test]
     fn a_run_is_started_once() {
         let task = Arc::new(task());
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         assert!(host.start(&task));
         assert!(!host.start(&task));
     }
@@ -222,7 +264,7 @@ mod tests {
     #[test]
     fn a_run_that_is_started_during_a_shutdown_is_stopped() {
         let task = Arc::new(task());
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         assert!(host.halt(Stop::LeaseLost).is_empty());
         assert!(host.halt(Stop::Shutdown).is_empty());
         assert!(host.start(&task));
@@ -230,9 +272,46 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_lost_its_lease_stops_its_runs_and_starts_none_of_them() {
+        let runs = Arc::new(task());
+        let (mut host, other) = (Host::new(NODE), NodeId(2));
+        assert!(host.start(&runs));
+        // Two are on their way into the store; one of them is not stored in the end.
+        let (stored, refused) = (Arc::new(draft(2).created(T0)), draft(3));
+        for id in [stored.id, refused.id] {
+            host.local(Local::Reserve { id, attempt: Attempt::FIRST });
+        }
+        assert!(host.rejoin(other).contains(&runs.id));
+        assert_eq!(host.run(runs.id).unwrap().stop(), Some(Stop::LeaseLost));
+        assert!(!host.start(&stored), "it is an orphan, and whoever takes it over starts it");
+        host.local(Local::Abandon { id: refused.id, attempt: Attempt::FIRST });
+        assert!(!host.start(&runs), "nor is one that runs started again");
+        assert_eq!(host.runs().map(|(id, _)| *id).collect::<Vec<_>>(), [runs.id], "places are given back");
+        // The node takes over what it lost itself.
+        let mut heired = restartable();
+        let lose = Command::Lose { attempt: heired.attempt, heir: Some(other), why: "lost".into() };
+        heired.apply(T0, lose, &mut Vec::new()).unwrap();
+        host.local(Local::Reserve { id: heired.id, attempt: heired.attempt });
+        assert!(host.start(&Arc::new(heired.clone())));
+        assert_eq!(host.run(heired.id).unwrap().stop(), None);
+    }
+
+    #[test]
+    fn a_run_that_is_started_while_its_node_drains_is_handed_over() {
+        let mut host = Host::new(NODE);
+        host.drain(Draining::Waits);
+        assert!(host.start(&Arc::new(task())));
+        assert_eq!(host.run(task().id).unwrap().stop(), Some(Stop::Drain));
+        host.release(task().id, Attempt::FIRST);
+        assert!(host.drain(Draining::No).is_empty());
+        assert!(host.start(&Arc::new(task())));
+        assert_eq!(host.run(task().id).unwrap().stop(), None);
+    }
+
+    #[test]
     fn a_newer_attempt_on_the_same_node_takes_the_place_of_the_older() {
         let mut task = restartable();
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         host.start(&Arc::new(task.clone()));
         let first = task.attempt;
         let lose = Command::Lose { attempt: first, heir: Some(task.node), why: "lost".into() };
@@ -248,7 +327,7 @@ mod tests {
     fn a_sweep_that_came_second_leaves_the_run_of_the_first_alone() {
         let task = Arc::new(restartable());
         let (id, attempt) = (task.id, task.attempt);
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         host.local(Local::Reserve { id, attempt });
         assert!(host.start(&task));
         host.local(Local::Reserve { id, attempt });
@@ -260,18 +339,18 @@ mod tests {
     #[test]
     fn a_run_leaves_nothing_behind_although_its_end_raised_the_time_to_live() {
         let mut task = task();
-        let mut host = Host::default();
+        let mut host = Host::new(NODE);
         host.start(&Arc::new(task.clone()));
         task.apply(T0.after(TTL_MS - 1), Command::Cancel, &mut Vec::new()).unwrap();
         host.observe(task.id, &Seen::Task(Arc::new(task.clone())));
         host.release(task.id, task.attempt);
-        assert_eq!(host, Host::default());
+        assert_eq!(host, Host::new(NODE));
     }
 
     #[test]
     fn runs_expire_in_the_order_of_their_time() {
         let task = Arc::new(task());
-        let mut host = Host::<Number>::default();
+        let mut host = Host::<Number>::new(NODE);
         host.start(&task);
         assert!(host.clock(T0).is_empty());
         assert_eq!(host.clock(T0.after(TTL_MS)), [task.id]);

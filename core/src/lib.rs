@@ -15,6 +15,7 @@
 //! | [`store`] | the protocol between procedures and a store, as data, and a reference store |
 //! | [`run`] | what the run of one attempt is owed: answers, a stop, the writing of its progress |
 //! | [`host`] | the table of a node's runs, and how readings of the store and signals reach them |
+//! | [`lease`] | until when a node may trust its lease, when it has to stop everything, and whether it drains |
 //! | [`follow`] | which snapshots of a task its followers are still owed |
 //! | [`queue`] | which runs of a node have a place, and who is next: fair between owners |
 //! | [`replay`] | what a tool that asks on the request itself gets, round by round |
@@ -60,6 +61,7 @@ pub mod follow;
 pub mod form;
 pub mod host;
 pub mod id;
+pub mod lease;
 #[cfg(tokkuri_mutants)]
 pub mod mutant;
 pub mod payload;

@@ -71,6 +71,18 @@ mutants! {
     RemovesTheEnded "the store removes tasks that have ended before their time";
     EndedHoldsPlace "a task that has ended still counts";
     ExpiredHoldsPlace "a task that has expired still counts";
+    LostLeaseRevived "the store revives a lease that ran out";
+    TrustedFromTheAnswer "a node trusts its lease from the answer on, not from when it asked";
+    LeaseOutlived "a node goes on when its lease ran out and the store does not answer";
+    LeaseLostUnheard "a node goes on when the store says that its lease is lost";
+    RunsOutliveTheLease "runs go on when their node's lease is lost";
+    RejoinsAsItself "a node that lost its lease begins again under its old id";
+    StartsForTheLost "a node that lost its lease starts what was created before";
+    LeaseOrphansTheLiving "the store takes a node's tasks for orphans a moment before its lease ran out";
+    DrainingTakesUp "a node that drains goes on taking tasks over";
+    DrainHandsOverAtOnce "a drain stops what runs before its time to wait is over";
+    HandOverKeepsAttempt "a hand-over does not count as a new attempt";
+    HandsOverWhatRunsOnce "what must not run twice is handed over like the rest";
     LaterRoundWins "a later round's answer replaces an earlier one";
     GivenNotKept "an answer does not travel on to the next round";
     PreparedKeyIsFree "the body may use a key of prepare's";

@@ -8,9 +8,10 @@ use alloc::sync::Arc;
 
 use crate::Text;
 use crate::id::{Attempt, Key, TaskId};
+use crate::lease::Draining;
 use crate::payload::Payload;
 use crate::procedure::Seen;
-use crate::task::{Phase, Task};
+use crate::task::{Command, Fault, Phase, Task};
 use crate::time::Millis;
 
 /// At most one progress write per so many milliseconds: what comes in between is conflated.
@@ -27,16 +28,25 @@ pub enum Stop {
     Lost,
     /// This node's lease ran out, so others may have taken the task over.
     LeaseLost,
+    /// This node drains, and the task can be run elsewhere.
+    Drain,
     /// The node shuts down.
     Shutdown,
 }
 
 impl Stop {
-    /// What the node still has to store about a task whose run it stopped for this reason: why the task has failed. `None` if
-    /// the store knows of the end already, if it is no longer this node's to store, or if the task may run again elsewhere.
-    pub const fn ends_task(self, restartable: bool) -> Option<&'static str> {
+    /// What the node still has to store about a task whose run it stopped for this reason. Nothing if the store knows of the end
+    /// already, if it is no longer this node's to store, or if the task is an orphan as soon as this node is gone.
+    ///
+    /// `began` says whether the run's tool was begun, `restartable` whether it may be run again.
+    pub fn end<P>(self, by: Attempt, began: bool, restartable: bool) -> Option<Command<P>> {
         match self {
-            Self::Shutdown if !restartable => Some("The server shut down before the task ended."),
+            Self::Drain => Some(Command::HandOver { by, began }),
+            // It waited for a place: whoever takes it over runs it for the first time.
+            Self::Shutdown if !began => Some(Command::HandOver { by, began }),
+            Self::Shutdown if !restartable => {
+                Some(Command::Fail { by, fault: Fault::internal("The server shut down before the task ended.") })
+            }
             Self::Shutdown | Self::Cancelled | Self::Expired | Self::Lost | Self::LeaseLost => None,
         }
     }
@@ -54,6 +64,7 @@ pub struct Run<P> {
     attempt: Attempt,
     seen: Option<Arc<Task<P>>>,
     started: bool,
+    began: bool,
     stop: Option<Stop>,
     progress: Progress,
 }
@@ -83,7 +94,7 @@ pub enum ProgressDue {
 impl<P: Payload> Run<P> {
     /// The monitor of a run that is about to be stored.
     pub fn reserve(id: TaskId, attempt: Attempt) -> Self {
-        Self { id, attempt, seen: None, started: false, stop: None, progress: Progress::default() }
+        Self { id, attempt, seen: None, started: false, began: false, stop: None, progress: Progress::default() }
     }
 
     /// The attempt that it watches over.
@@ -105,6 +116,25 @@ impl<P: Payload> Run<P> {
     pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
         self.observe(&Seen::Task(Arc::clone(task)));
         !core::mem::replace(&mut self.started, true)
+    }
+
+    /// The run has its place, and is about to run its tool. False if it has to stop instead.
+    pub fn begin(&mut self) -> bool {
+        self.began |= self.stop.is_none();
+        self.began
+    }
+
+    /// The node drains, or no longer does. Stops the run if it is better run elsewhere: one that waits for a place at once, one
+    /// that may be run again when the time to wait is over. Returns whether it is news.
+    pub fn drain(&mut self, draining: Draining) -> bool {
+        let Some(task) = self.seen.as_ref().filter(|_| self.started) else { return false };
+        let may_run_again = task.origin.restartable || mutant!(HandsOverWhatRunsOnce);
+        match draining {
+            Draining::No => false,
+            Draining::Waits if mutant!(DrainHandsOverAtOnce) => self.halt(Stop::Drain),
+            Draining::Waits => !self.began && self.halt(Stop::Drain),
+            Draining::HandsOver => (!self.began || may_run_again) && self.halt(Stop::Drain),
+        }
     }
 
     /// A reading of the store. Returns whether it was news to the run.
@@ -227,6 +257,43 @@ mod tests {
     use super::*;
     use crate::task::Command;
     use crate::task::samples::{Number, T0, TTL_MS, answer, ask, restartable, task};
+
+    fn started(task: Task<Number>) -> Run<Number> {
+        let mut run = Run::reserve(task.id, task.attempt);
+        run.start(&Arc::new(task));
+        run
+    }
+
+    #[test]
+    fn a_drain_stops_what_waits_at_once_and_what_may_run_again_in_the_end() {
+        for (sample, stops) in [(task(), false), (restartable(), true)] {
+            let mut waits = started(sample.clone());
+            assert!(!waits.drain(Draining::No) && waits.drain(Draining::Waits) && !waits.drain(Draining::HandsOver));
+            assert_eq!(waits.stop(), Some(Stop::Drain));
+            assert!(!waits.begin(), "it is on its way to another node");
+            let mut runs = started(sample);
+            assert!(runs.begin() && !runs.drain(Draining::Waits));
+            assert_eq!(runs.drain(Draining::HandsOver), stops);
+        }
+        assert!(!Run::<Number>::reserve(task().id, Attempt::FIRST).drain(Draining::HandsOver), "it may not be stored");
+    }
+
+    #[test]
+    fn what_is_stored_of_a_stop_says_whether_the_tool_was_begun() {
+        let by = Attempt::FIRST;
+        for restartable in [true, false] {
+            let handed_over = |began| Some(Command::<Number>::HandOver { by, began });
+            for began in [true, false] {
+                assert_eq!(Stop::Drain.end(by, began, restartable), handed_over(began));
+                for stop in [Stop::Cancelled, Stop::Expired, Stop::Lost, Stop::LeaseLost] {
+                    assert_eq!(stop.end::<Number>(by, began, restartable), None);
+                }
+            }
+            assert_eq!(Stop::Shutdown.end(by, false, restartable), handed_over(false));
+        }
+        assert_eq!(Stop::Shutdown.end::<Number>(by, true, true), None);
+        assert!(matches!(Stop::Shutdown.end::<Number>(by, true, false), Some(Command::Fail { .. })));
+    }
 
     fn reading(task: &Task<Number>) -> Seen<Number> {
         Seen::Task(Arc::new(task.clone()))

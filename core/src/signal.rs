@@ -22,7 +22,8 @@ use waiting::Waiting;
 
 use crate::Text;
 use crate::host::Host;
-use crate::id::{Attempt, Revision, TaskId};
+use crate::id::{Attempt, NodeId, Revision, TaskId};
+use crate::lease::Draining;
 use crate::payload::Payload;
 use crate::procedure::{Local, Seen};
 use crate::run::{Run, Stop};
@@ -51,13 +52,13 @@ struct Shard<P> {
 }
 
 impl<P: Payload> Registry<P> {
-    /// A registry over `shards` locks.
+    /// The registry of a node, over `shards` locks.
     ///
     /// # Panics
     /// If `shards` is 0.
-    pub fn new(shards: usize) -> Self {
+    pub fn new(shards: usize, node: NodeId) -> Self {
         assert!(shards > 0, "a registry has at least one shard");
-        let shard = || Mutex::new(Shard { host: Host::default(), waiting: Waiting::default() });
+        let shard = || Mutex::new(Shard { host: Host::new(node), waiting: Waiting::default() });
         Self { shards: (0..shards).map(|_| shard()).collect() }
     }
 
@@ -99,6 +100,22 @@ impl<P: Payload> Registry<P> {
     /// Stops every run for this reason, and those that are started during or after a shutdown. Returns to how many it is news.
     pub fn halt(&self, stop: Stop) -> usize {
         self.everywhere(|host| host.halt(stop))
+    }
+
+    /// The node's lease is lost, and it goes on as another: every run is stopped, and whatever is started for an earlier
+    /// incarnation, now or later, is not run. Returns to how many it is news.
+    pub fn rejoin(&self, node: NodeId) -> usize {
+        self.everywhere(|host| host.rejoin(node))
+    }
+
+    /// The node drains, or no longer does: runs that are better run elsewhere are stopped. Returns how many.
+    pub fn drain(&self, draining: Draining) -> usize {
+        self.everywhere(|host| host.drain(draining))
+    }
+
+    /// The run has its place, and is about to run its tool. False if it has to stop instead.
+    pub fn begin(&self, id: TaskId, attempt: Attempt) -> bool {
+        self.with_run(id, attempt, Run::begin).unwrap_or(false)
     }
 
     /// The run of this attempt is over.

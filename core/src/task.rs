@@ -10,6 +10,7 @@ mod command;
 mod create;
 mod effect;
 mod finish;
+mod hand_over;
 pub mod invariant;
 mod lose;
 mod progress;
@@ -259,6 +260,7 @@ impl<P: Payload> Task<P> {
             Command::Fail { by, fault } => self.fail(now, by, fault, effects),
             Command::Cancel => self.cancel(now, effects),
             Command::Lose { attempt, heir, why } => self.lose(now, attempt, heir, why, effects),
+            Command::HandOver { by, began } => self.hand_over(now, by, began, effects),
             Command::Note { by, slot } => self.note(now, by, slot),
         }?;
         debug_assert_eq!(invariant::check(self), Ok(()));

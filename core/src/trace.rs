@@ -54,6 +54,8 @@ pub enum Did<P> {
     Cancel,
     /// [`Command::Lose`].
     Lose(Attempt, Option<NodeId>, Text),
+    /// [`Command::HandOver`].
+    HandOver(Attempt, bool),
     /// [`Command::Note`].
     Note(Attempt, P),
     /// It was removed, its time to live being over.
@@ -94,6 +96,7 @@ impl<P> From<Command<P>> for Did<P> {
             Command::Fail { by, fault } => Self::Fail(by, fault),
             Command::Cancel => Self::Cancel,
             Command::Lose { attempt, heir, why } => Self::Lose(attempt, heir, why),
+            Command::HandOver { by, began } => Self::HandOver(by, began),
             Command::Note { by, slot } => Self::Note(by, slot),
         }
     }
@@ -145,6 +148,7 @@ impl<P: Payload> Conformance<P> {
             Did::Fail(by, fault) => Command::Fail { by, fault },
             Did::Cancel => Command::Cancel,
             Did::Lose(attempt, heir, why) => Command::Lose { attempt, heir, why },
+            Did::HandOver(by, began) => Command::HandOver { by, began },
             Did::Note(by, slot) => Command::Note { by, slot },
         };
         let Some(task) = &mut self.task else { return Err(Divergence("it was never inserted".into())) };

@@ -64,6 +64,7 @@ fn command() -> impl Strategy<Value = Command<Number>> {
         2 => (attempt(), prop::option::of(1..3_u64)).prop_map(|(attempt, heir)| {
             Command::Lose { attempt, heir: heir.map(NodeId), why: "lost".into() }
         }),
+        1 => (attempt(), any::<bool>()).prop_map(|(by, began)| Command::HandOver { by, began }),
         2 => (attempt(), value()).prop_map(|(by, slot)| Command::Note { by, slot }),
     ]
 }
@@ -126,6 +127,7 @@ fn by(command: &Command<Number>) -> Option<Attempt> {
         | Command::Ask { by, .. }
         | Command::Complete { by, .. }
         | Command::Fail { by, .. }
+        | Command::HandOver { by, .. }
         | Command::Note { by, .. } => Some(*by),
         Command::Lose { attempt, .. } => Some(*attempt),
         Command::Answer { .. } | Command::Cancel => None,

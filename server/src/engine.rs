@@ -5,6 +5,7 @@
 
 mod driver;
 pub(crate) mod followers;
+mod heartbeat;
 mod hints;
 mod node;
 mod peers;
@@ -16,15 +17,17 @@ mod runner;
 mod task_run;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tokkuri_core::access::{Caller, Owner};
 use tokkuri_core::id::{Key, NodeId, TaskId};
+use tokkuri_core::lease::Lease;
 use tokkuri_core::payload::Capabilities;
 use tokkuri_core::procedure::{Answered, Create, Created, Read, Write, Written};
 use tokkuri_core::run::Stop;
@@ -34,6 +37,7 @@ use tokkuri_core::task::{Draft, Task};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
+pub use heartbeat::Closed;
 pub use node::NodeLoop;
 pub use peers::{Alone, Peers};
 pub(crate) use places::{Ticket, WAITING};
@@ -102,7 +106,9 @@ impl Default for TaskSettings {
 #[derive(Debug)]
 pub struct Engine {
     store: Arc<dyn Store>,
-    node: NodeId,
+    lease: Mutex<Lease>,
+    /// Told each time that the lease moved on.
+    beaten: Notify,
     registry: Registry<Json>,
     followers: Arc<Followers<Json>>,
     places: Arc<Places>,
@@ -142,10 +148,13 @@ impl Engine {
     pub fn new(store: Arc<dyn Store>, tools: ToolSet, settings: TaskSettings) -> Result<Self, getrandom::Error> {
         let metrics = Metrics::new();
         let meters = metrics.meters(tools.iter().map(|tool| tool.name()));
+        let node = NodeId::drawn(getrandom::u64()?);
+        let lease_ms = heartbeat::lease_ms(store.is_exclusive(), settings.lease_ms);
         Ok(Self {
             store,
-            node: NodeId::drawn(getrandom::u64()?),
-            registry: Registry::new(SHARDS),
+            lease: Mutex::new(heartbeat::unnamed(node, lease_ms)),
+            beaten: Notify::new(),
+            registry: Registry::new(SHARDS, node),
             followers: Arc::new(Followers::new(SHARDS)),
             places: Places::new(settings.max_runs),
             threads: Places::new(settings.max_blocking_threads),
@@ -193,9 +202,9 @@ impl Engine {
         self
     }
 
-    /// This incarnation of the node.
-    pub const fn node(&self) -> NodeId {
-        self.node
+    /// This incarnation of the node. Another one follows if its lease is lost.
+    pub fn node(&self) -> NodeId {
+        self.lease().node()
     }
 
     /// Its tools.
@@ -273,7 +282,12 @@ impl Engine {
     ///
     /// The work is done on a task of its own: dropping this future half-way neither loses the run nor leaves one without a
     /// record. Whoever drops it has to [`abandon`](Self::abandon) what it would have returned.
+    ///
+    /// A node that is [closed](Self::closed) creates none, and says that it is not available.
     pub async fn create(self: &Arc<Self>, new: NewTask) -> Created<Json> {
+        if let Some(closed) = self.closed() {
+            return Created::Unavailable(Unavailable { why: closed.to_string().into(), maybe_done: false });
+        }
         loop {
             let mut bits = [0; 18];
             if let Err(error) = getrandom::fill(&mut bits) {
@@ -304,7 +318,7 @@ impl Engine {
             traceparent: new.info.traceparent.clone(),
             restartable: tool.restartable,
             arguments: new.arguments.clone(),
-            node: self.node,
+            node: self.node(),
             ttl_ms: tool.ttl_ms.unwrap_or(self.settings.ttl_ms),
             poll_interval_ms: tool.poll_interval_ms.unwrap_or(self.settings.poll_interval_ms),
             keep_ms: self.settings.keep_ms,
@@ -348,8 +362,9 @@ impl Engine {
         (!self.stopping.is_cancelled()).then(|| self.tracker.token())
     }
 
-    /// Drains: waits up to `drain` for the runs to end, then stops those that are left, fails their tasks, and waits for that
-    /// to be stored.
+    /// Shuts down: takes nothing new, waits up to `drain` for the runs to end, then stops those that are left and waits for that
+    /// to be stored. What may run again, or never began, is left to the other nodes (or to the next process on this store); other
+    /// tasks have failed. Last, the lease is given up, so that nobody has to wait for it to run out.
     pub async fn shut_down(self: &Arc<Self>, drain: Duration) {
         self.stopping.cancel();
         self.tracker.close();
@@ -359,8 +374,7 @@ impl Engine {
             // A blocking run cannot be stopped, and a store that is gone stores nothing: neither may hold the exit up for long.
             let _ = tokio::time::timeout(Duration::from_secs(2), self.tracker.wait()).await;
         }
-        let resign = Request::Resign { node: self.node };
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.ask(resign)).await;
+        self.resign().await;
     }
 
     /// The process's own clock, for what nobody else sees.

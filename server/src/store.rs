@@ -38,6 +38,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         tokkuri_core::host::OVERLAP_MS
     }
 
+    /// Whether no other process can reach it. Then nobody takes this process's tasks over while it sleeps, and its lease never
+    /// runs out.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
     /// Random bytes that are as old as the store and live as long: what clients carry across restarts is signed with them, if
     /// the settings name no secret. `None` for a store that is gone with the process.
     fn state_secret(&self) -> Option<[u8; 32]> {

@@ -19,7 +19,7 @@ impl Wake for Count {
 
 #[test]
 fn whoever_waits_is_woken_by_the_answer_and_by_nothing_older() {
-    let registry = Registry::new(2);
+    let registry = Registry::new(2, NodeId(1));
     let mut task = task();
     let (id, attempt, key) = (task.id, task.attempt, Key::from("a"));
     let created = Arc::new(task.clone());
@@ -43,7 +43,7 @@ fn whoever_waits_is_woken_by_the_answer_and_by_nothing_older() {
 
 #[test]
 fn a_run_that_left_the_table_is_lost() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, NodeId(1));
     let task = Arc::new(task());
     registry.start(&task);
     let mut waiter = registry.waiter(task.id, task.attempt);
@@ -56,7 +56,7 @@ fn a_run_that_left_the_table_is_lost() {
 
 #[test]
 fn a_start_that_comes_twice_wakes_whoever_waits_for_what_it_brings() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, NodeId(1));
     let mut task = task();
     let (id, attempt, key) = (task.id, task.attempt, Key::from("a"));
     assert!(registry.start(&Arc::new(task.clone())));
@@ -74,7 +74,7 @@ fn a_start_that_comes_twice_wakes_whoever_waits_for_what_it_brings() {
 
 #[test]
 fn progress_that_was_said_during_a_write_is_due_after_it() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, NodeId(1));
     let task = Arc::new(task());
     let (id, attempt) = (task.id, task.attempt);
     registry.start(&task);
@@ -93,7 +93,7 @@ fn progress_that_was_said_during_a_write_is_due_after_it() {
 
 #[test]
 fn a_waiter_that_is_dropped_leaves_no_waker_behind() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, NodeId(1));
     let task = Arc::new(task());
     registry.start(&task);
     let dropped = Arc::new(Count::default());
@@ -112,7 +112,7 @@ fn a_waiter_that_is_dropped_leaves_no_waker_behind() {
 
 #[test]
 fn a_waiter_has_one_place_and_the_latest_waker_counts() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, NodeId(1));
     let task = Arc::new(task());
     registry.start(&task);
     let before = Arc::new(Count::default());

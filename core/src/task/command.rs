@@ -60,6 +60,13 @@ pub enum Command<P> {
         /// Why, in words for the owner: error message and status message of a task that cannot be restarted.
         why: Text,
     },
+    /// The run's node drains or shuts down: its run was stopped, and the task is to be run again by whichever node takes it over.
+    HandOver {
+        /// Whose run it was.
+        by: Attempt,
+        /// Whether its tool was begun. One that was not may run elsewhere even if it must not run twice.
+        began: bool,
+    },
     /// The host writes its slot.
     Note {
         /// Who writes.

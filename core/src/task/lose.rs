@@ -23,7 +23,8 @@ impl<P: Payload> Task<P> {
         }
         let lost = Effect::Signal { node: self.node, attempt };
         match heir {
-            Some(heir) if self.origin.restartable => {
+            // What was handed over has no run anywhere: to take it is no second run of its tool, or one that is allowed.
+            Some(heir) if self.origin.restartable || self.node == NodeId::NOBODY => {
                 // What the lost attempt used upstream is not the new one's.
                 if let Some(slot) = self.slot.take() {
                     effects.push(Effect::Release { slot });

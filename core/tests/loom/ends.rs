@@ -89,7 +89,7 @@ fn assert_seen(stop: Stop, did: &dyn Fn(Event) -> bool, ends: bool) {
         Stop::Expired => assert!(did(Expiry)),
         // Of the run's end, or of its having left the table.
         Stop::Lost => assert!(ends),
-        Stop::Shutdown => panic!("nobody shut down"),
+        Stop::Shutdown | Stop::Drain => panic!("nobody shut down"),
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node without tasks.
     pub(crate) fn idle(shards: usize) -> Arc<Self> {
-        Arc::new(Self { registry: Registry::new(shards), rows: Mutex::default() })
+        Arc::new(Self { registry: Registry::new(shards, NODE), rows: Mutex::default() })
     }
 
     /// A node that runs these tasks; each has asked its question.

@@ -53,6 +53,8 @@
 //! | a start brings no reading | `registration` |
 //! | a second start brings no reading | `registration` |
 //! | a second start spawns again | `registration` |
+//! | a lost lease stops nobody, or wakes nobody | `rejoin` |
+//! | a run that was stored before the lease was lost is started | `rejoin` |
 //! | a shutdown forgets runs that are started later | `shutdown` (this was the code, until loom found it) |
 //! | a look asks only for what is newer than the store | `lost_signals` |
 //! | a release wakes nobody | `progress` |
@@ -79,4 +81,5 @@ mod newer_attempt;
 mod payload;
 mod progress;
 mod registration;
+mod rejoin;
 mod shutdown;

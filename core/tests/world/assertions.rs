@@ -115,7 +115,7 @@ impl World {
                     Some(Stop::Lost) => last.is_some_and(|last| {
                         last.attempt > run.attempt() || matches!(last.phase, Phase::Completed(_) | Phase::Failed(_))
                     }),
-                    Some(Stop::LeaseLost | Stop::Shutdown) => false,
+                    Some(Stop::LeaseLost | Stop::Shutdown | Stop::Drain) => false,
                 };
                 assert!(true_reason, "a run was stopped without a reason: {run:?}, while its task is {last:?}");
                 if let Some(seen) = run.seen() {

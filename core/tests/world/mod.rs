@@ -86,7 +86,8 @@ pub(crate) enum Mail {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let node = |n| Node { id: NodeId(n), host: Host::default(), watch: Watch::new(NodeId(n)), leased: Millis(0) };
+        let node =
+            |n| Node { id: NodeId(n), host: Host::new(NodeId(n)), watch: Watch::new(NodeId(n)), leased: Millis(0) };
         let mut world = Self {
             now: Millis(1_000_000),
             shelf: Shelf::default(),

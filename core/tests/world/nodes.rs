@@ -105,7 +105,7 @@ impl World {
     fn reincarnate(&mut self, node: usize) {
         self.incarnations += 1;
         let id = NodeId(self.incarnations);
-        self.nodes[node] = Node { id, host: Host::default(), watch: Watch::new(id), leased: Millis(0) };
+        self.nodes[node] = Node { id, host: Host::new(id), watch: Watch::new(id), leased: Millis(0) };
         self.lease(node);
     }
 

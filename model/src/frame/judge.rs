@@ -385,7 +385,7 @@ impl Turn<'_> {
                 Stop::Lost => row.as_ref().is_none_or(|row| {
                     row.attempt > run.attempt() || matches!(row.phase, Phase::Completed(_) | Phase::Failed(_))
                 }),
-                Stop::LeaseLost | Stop::Shutdown => true,
+                Stop::LeaseLost | Stop::Shutdown | Stop::Drain => true,
             };
             let attempt = run.attempt().0;
             self.holds(Judged::StopIsTrue, is_true, || {

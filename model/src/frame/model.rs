@@ -54,7 +54,7 @@ impl World {
     pub fn beginning(&self) -> State {
         let scene = &self.scene;
         let leased = if scene.has_leases() { T0.after(LEASE_MS) } else { tokkuri_core::time::Millis(u64::MAX) };
-        let node = |id| Node { id: NodeId(id), host: Host::default(), watch: Watch::new(NodeId(id)), leased };
+        let node = |id| Node { id: NodeId(id), host: Host::new(NodeId(id)), watch: Watch::new(NodeId(id)), leased };
         let mut shelf = Shelf::default();
         let mut nodes: Vec<_> = (1..=u64::from(scene.nodes)).map(node).collect();
         if scene.has_leases() {

@@ -366,7 +366,7 @@ impl<'a> Turn<'a> {
         {
             leased = until;
         }
-        self.s.nodes[usize::from(at)] = Hashed::new(Node { id, host: Host::default(), watch: Watch::new(id), leased });
+        self.s.nodes[usize::from(at)] = Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), leased });
     }
 }
 

@@ -45,6 +45,9 @@ impl Readiness {
         if self.engine.stopping().is_cancelled() {
             return Err("the server is shutting down");
         }
+        if self.engine.is_draining() {
+            return Err("the server drains: it takes no new tasks");
+        }
         if !self.begun.load(Ordering::Relaxed) {
             return Err("the server is starting: it takes over what earlier ones left behind");
         }

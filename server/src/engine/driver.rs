@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokkuri_core::id::NodeId;
 use tokkuri_core::procedure::{After, Input, Procedure, Seen, Step};
 use tokkuri_core::task::Effect;
 use tokkuri_core::wire::Json;
@@ -54,14 +55,15 @@ impl Engine {
         self.meters.stored(&after);
         for effect in &after.effects {
             match (effect, &after.seen) {
-                (Effect::Start { node, .. }, Seen::Task(task)) if *node == self.node => {
+                // The table knows which incarnation of this node it is: what was stored for an earlier one is not started.
+                (Effect::Start { .. }, Seen::Task(task)) => {
                     self.at(Point::BeforeRegister, after.id).await;
                     if self.registry.start(task) {
                         self.spawn_run(Arc::clone(task));
                     }
                 }
                 // Runs and followers here learn of it below.
-                (Effect::Signal { node, .. }, Seen::Task(task)) if *node != self.node => {
+                (Effect::Signal { node, .. }, Seen::Task(task)) if ![self.node(), NodeId::NOBODY].contains(node) => {
                     self.peers.signal(*node, after.id, task.revision);
                 }
                 (Effect::Publish, Seen::Task(task)) => self.peers.publish(after.id, task.revision),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio_util::task::AbortOnDropHandle;
 use tokkuri_core::Text;
 use tokkuri_core::host::Watch;
 use tokkuri_core::procedure::{Expire, Seen, TakeOver, Taken};
-use tokkuri_core::store::{Answer, Load, Node, Outcome, Request};
+use tokkuri_core::store::{Answer, Outcome, Request};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
@@ -30,24 +31,35 @@ const LOST: &str = "The server that ran the task stopped before the task ended."
 pub struct NodeLoop {
     engine: Arc<Engine>,
     watch: Watch,
+    heartbeat: Option<AbortOnDropHandle<()>>,
 }
 
 impl NodeLoop {
     /// The loop of this node.
     pub fn new(engine: Arc<Engine>) -> Self {
         let watch = Watch::of_store(engine.node(), engine.store.visible_after_ms());
-        Self { engine, watch }
+        Self { engine, watch, heartbeat: None }
     }
 
-    /// Takes the node's lease and whatever earlier processes left behind, so that nothing of theirs is `working` for ever.
-    /// To be called before the node serves.
+    /// Takes the node's lease, and whatever earlier processes left behind, so that nothing of theirs is `working` for ever; what
+    /// runs on a node that lives is left alone. To be called before the node serves. A store that does not answer holds it up for
+    /// as long as a lease.
     pub async fn begin(&mut self) {
-        self.join().await;
+        self.keep_lease();
+        self.engine.joined(Duration::from_millis(self.engine.settings.lease_ms)).await;
         self.take_over().await;
     }
 
+    fn keep_lease(&mut self) {
+        if self.heartbeat.is_none() {
+            let beating = tokio::spawn(Arc::clone(&self.engine).keep_lease());
+            self.heartbeat = Some(AbortOnDropHandle::new(beating));
+        }
+    }
+
     /// Looks and sweeps, and takes the store's hints meanwhile, until dropped.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
+        self.keep_lease();
         let hints = Arc::clone(&self.engine).take_hints();
         tokio::select! {
             () = self.look_and_sweep() => {}
@@ -68,7 +80,6 @@ impl NodeLoop {
             tokio::select! {
                 _ = upkeep.tick() => self.engine.metrics().upkeep(),
                 _ = tick.tick() => {
-                    self.lease().await;
                     let now = self.look().await;
                     self.engine.look_for_followers(now).await;
                     self.take_over().await;
@@ -78,31 +89,12 @@ impl NodeLoop {
         }
     }
 
-    async fn join(&self) {
-        let node = Node {
-            id: self.engine.node,
-            name: Text::from("node"),
-            address: None,
-            version: Text::new_static(env!("CARGO_PKG_VERSION")),
-        };
-        let join = Request::Join { node: Box::new(node), lease_ms: self.engine.settings.lease_ms };
-        self.engine.ask(join).await;
-    }
-
-    async fn lease(&self) {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let load = Load { runs: count(self.engine.alive()), queued: count(self.engine.queued()) };
-        let node = self.engine.node;
-        let renew = Request::Renew { node, load, lease_ms: self.engine.settings.lease_ms };
-        if self.engine.ask(renew).await.outcome == Outcome::LeaseLost {
-            // This process alone has the store: nobody else took anything over while it slept.
-            self.engine.ask(Request::Resign { node }).await;
-            self.join().await;
-        }
-    }
-
     /// One question, however many runs there are; then one load for each run that is behind. Returns the store's time.
     async fn look(&mut self) -> Millis {
+        let node = self.engine.node();
+        if self.watch.node() != node {
+            self.watch = Watch::of_store(node, self.engine.store.visible_after_ms());
+        }
         let Answer { now, outcome } = self.engine.ask(self.watch.request()).await;
         // The watch moves on only once everything that it showed was read.
         if self.read(outcome).await {
@@ -138,14 +130,15 @@ impl NodeLoop {
         }
     }
 
+    /// One sweep at a time; and none by a node that drains or holds no lease: what it took would be an orphan again.
     async fn take_over(&self) {
-        loop {
+        while self.engine.sweeps() {
             let orphans = Request::Orphans { limit: SWEEP };
             let Outcome::Orphans(orphans) = self.engine.ask(orphans).await.outcome else { break };
             let more = orphans.len() >= SWEEP as usize;
             // Shares that are driven at once: the store makes their changes durable together.
             let shares = orphans.chunks(orphans.len().div_ceil(SHARES).max(1)).map(|share| {
-                self.engine.drive(TakeOver::among(share.to_vec(), Some(self.engine.node), Text::from(LOST)))
+                self.engine.drive(TakeOver::among(share.to_vec(), Some(self.engine.node()), Text::from(LOST)))
             });
             let shares = join_all(shares).await;
             let taken = |count: fn(&Taken) -> u32| shares.iter().flatten().map(count).sum::<u32>();

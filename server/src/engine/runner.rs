@@ -23,7 +23,12 @@ const PANICKED: &str = "The tool stopped unexpectedly.";
 /// Runs a task that is stored and registered to its end, once it has a place.
 pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: Ticket) {
     let handle = TaskRun { engine: Arc::clone(&engine), id: task.id, attempt: task.attempt };
-    let waited = wait_for_turn(&handle, &task, &mut ticket).await;
+    let waited = match wait_for_turn(&handle, &task, &mut ticket).await {
+        Ok(()) if engine.registry.begin(task.id, task.attempt) => Ok(()),
+        Ok(()) => Err(handle.stop().unwrap_or(Stop::Lost)),
+        Err(stop) => Err(stop),
+    };
+    let began = waited.is_ok();
     // Held here to the end as well: the next run starts when the end of this one is stored.
     let presence = engine.present(task.origin.owner.clone(), Some(ticket));
     let ended = match (waited, engine.tools.find(&task.origin.tool).cloned()) {
@@ -34,7 +39,7 @@ pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: 
             Ended::Of(Err(Fault::internal(format!("This server has no tool {:?} any more.", task.origin.tool))))
         }
     };
-    if let Some(command) = end_command(&handle, &task, ended) {
+    if let Some(command) = end_command(&handle, &task, began, ended) {
         engine.at(Point::BeforeEndWrite, task.id).await;
         // Boxed, like the other write below: a run spends its life waiting, and should not hold the room for what it does at
         // its end.
@@ -160,7 +165,7 @@ fn settle(handle: &TaskRun, tool: &Tool, outcome: Outcome) -> Result<Json, Fault
 }
 
 /// What is to be stored of the end; nothing if the store knows of it already.
-fn end_command(handle: &TaskRun, task: &Task<Json>, ended: Ended) -> Option<Command<Json>> {
+fn end_command(handle: &TaskRun, task: &Task<Json>, began: bool, ended: Ended) -> Option<Command<Json>> {
     let by = task.attempt;
     // A stop that came while the body was on its last steps counts as well.
     let stop = match &ended {
@@ -168,15 +173,13 @@ fn end_command(handle: &TaskRun, task: &Task<Json>, ended: Ended) -> Option<Comm
         Ended::Of(_) => handle.stop(),
     };
     match (stop, ended) {
-        (Some(stop), Ended::Stopped(_)) => {
-            stop.ends_task(task.origin.restartable).map(|why| Command::Fail { by, fault: Fault::internal(why) })
-        }
+        (Some(stop), Ended::Stopped(_)) => stop.end(by, began, task.origin.restartable),
         (Some(Stop::Cancelled | Stop::Expired | Stop::Lost | Stop::LeaseLost), Ended::Of(_)) => None,
-        (Some(Stop::Shutdown) | None, Ended::Of(Ok(result))) => {
+        (Some(Stop::Shutdown | Stop::Drain) | None, Ended::Of(Ok(result))) => {
             let message = handle.engine.registry.finish(task.id, by);
             Some(Command::Complete { by, result, message })
         }
-        (Some(Stop::Shutdown) | None, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
+        (Some(Stop::Shutdown | Stop::Drain) | None, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
         (None, Ended::Stopped(_)) => None,
     }
 }

@@ -80,6 +80,7 @@ fn command(what: u8, with: u8, attempt: Attempt) -> Command<Json> {
             let heir = (with & 8 != 0).then(|| NodeId(u64::from(with & 3)));
             Command::Lose { attempt: by, heir, why: "lost".into() }
         }
+        7 if with & 0x20 != 0 => Command::HandOver { by, began: with & 8 != 0 },
         7 => Command::Note { by, slot: json("1") },
         _ => {
             let all = ["a", "b", "c", "d"].map(|key| (Key::from(key), json(ANSWERS[0])));

@@ -19,7 +19,7 @@ pub(crate) use inline::{Progress, Told};
 
 use self::round::{End, play};
 use crate::engine::probe::Point;
-use crate::engine::{Engine, NewTask};
+use crate::engine::{Closed, Engine, NewTask};
 use crate::mcp::fault;
 use crate::mcp::request_state::{Binding, RequestState};
 use crate::tool::{
@@ -69,6 +69,8 @@ pub(crate) enum Reply {
     InputRequired { requests: BTreeMap<Key, Json>, state: String },
     /// A JSON-RPC error.
     Fault(Fault<Json>),
+    /// This node takes no new tasks now. Another one may.
+    Closed(Closed),
 }
 
 /// What becomes of a call that may be a task.
@@ -120,6 +122,9 @@ impl Calls {
             AtTheLimit::Inline => Ok(Admitted::Inline),
             AtTheLimit::Refused => Err(Reply::Fault(fault::at_the_limit(limit))),
         };
+        if let Some(closed) = self.engine.closed() {
+            return Err(Reply::Closed(closed));
+        }
         match self.engine.has_room(&call.caller.owner).await {
             Ok(true) => {}
             Ok(false) => return full(self.engine.settings().max_per_principal.unwrap_or(u32::MAX)),
@@ -143,7 +148,10 @@ impl Calls {
         match Creation::begin(&self.engine, new).finish().await {
             Created::Task(task) => Ok(Admitted::Reply(Reply::Task(task))),
             Created::AtTheLimit { limit } => full(limit),
-            Created::Unavailable(unavailable) => Err(Reply::Fault(fault::unavailable(&unavailable))),
+            Created::Unavailable(unavailable) => Err(match self.engine.closed() {
+                Some(closed) => Reply::Closed(closed),
+                None => Reply::Fault(fault::unavailable(&unavailable)),
+            }),
             Created::IdTaken => Err(Reply::Fault(Fault::internal("The server could not name the task."))),
         }
     }

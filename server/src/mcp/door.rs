@@ -420,6 +420,7 @@ impl<H: ServerHandler> Door<H> {
                 Way::Short(refusal::result(call.id, &result))
             }
             Admitted::Reply(Reply::Fault(fault)) => Way::Short(tasks::refuse(call, &fault)),
+            Admitted::Reply(Reply::Closed(closed)) => Way::Short(tasks::closed(call, closed)),
         }
     }
 

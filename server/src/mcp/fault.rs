@@ -102,6 +102,12 @@ pub(crate) fn unavailable(unavailable: &Unavailable) -> Fault<Json> {
     Fault::internal("The task store is not available at the moment. Try again.")
 }
 
+/// The node takes no new tasks now.
+pub(crate) fn closed(closed: crate::engine::Closed) -> Fault<Json> {
+    let data = json!({ "retryAfterMs": 1_000 });
+    Fault { data: Some(Json::from(&data)), ..Fault::internal(closed.to_string()) }
+}
+
 /// The one place where core's refusals become JSON-RPC errors.
 pub(crate) fn rejected(rejected: &Rejected) -> Fault<Json> {
     match rejected {

@@ -1,5 +1,7 @@
 //! `tasks/get`, `tasks/update` and `tasks/cancel` on the short path: borrowed parameters in, bytes out.
 
+use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
 use serde::Deserialize;
 use tokkuri_core::access::Caller;
 use tokkuri_core::id::{Key, TaskId};
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::auth::Challenges;
-use crate::engine::Engine;
+use crate::engine::{Closed, Engine};
 use crate::mcp::fault;
 use crate::mcp::ladder::Call;
 use crate::mcp::refusal::{self, Answer};
@@ -78,6 +80,14 @@ pub(super) fn params<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fault
 /// What is not an id names no task: the answer is that of any unknown one.
 fn task_id(text: &str) -> Result<TaskId, Fault<Json>> {
     text.parse().map_err(|_| fault::no_such_task())
+}
+
+/// The node takes no new tasks: 503, so that whatever balances between the nodes, or the client itself, tries again.
+pub(super) fn closed(call: &Call<'_>, closed: Closed) -> Answer {
+    let mut answer = refuse(call, &fault::closed(closed));
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
 }
 
 /// A JSON-RPC error for a request.

@@ -52,6 +52,10 @@ impl Store for MemoryStore {
     fn visible_after_ms(&self) -> u64 {
         0
     }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -139,6 +139,10 @@ impl Store for SqliteStore {
         }
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     fn state_secret(&self) -> Option<[u8; 32]> {
         Some(self.secret)
     }

@@ -77,7 +77,7 @@ fn count(name: &'static str, bed: &Bed) -> Tool {
                 stop = cx.cancelled() => {
                     counters.with(&args.name, |counter| match stop {
                         Stop::Lost | Stop::LeaseLost => counter.lost += 1,
-                        Stop::Cancelled | Stop::Expired | Stop::Shutdown => {
+                        Stop::Cancelled | Stop::Expired | Stop::Shutdown | Stop::Drain => {
                             counter.cancelled += 1;
                             counter.cancelled_at_us = now_us();
                         }

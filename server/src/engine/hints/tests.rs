@@ -112,6 +112,11 @@ fn alone(store: &Arc<Counting>) -> Arc<Engine> {
 }
 
 async fn create(engine: &Arc<Engine>) -> TaskId {
+    // A node without a lease creates nothing.
+    if !engine.lease_held() {
+        tokio::spawn(Arc::clone(engine).keep_lease());
+        engine.joined(Duration::from_secs(10)).await;
+    }
     let owner = caller().owner;
     let new = NewTask {
         tool: Arc::clone(engine.tools().find("endless").unwrap()),

@@ -150,6 +150,7 @@ fn response(reply: Reply) -> Result<CallToolResponse, ErrorData> {
             Ok(CallToolResponse::InputRequired(InputRequiredResult::new(Some(requests), Some(state))))
         }
         Reply::Fault(fault) => Err(error(&fault)),
+        Reply::Closed(closed) => Err(error(&fault::closed(closed))),
     }
 }
 
