@@ -42,6 +42,11 @@ impl<P: Payload> Host<P> {
         self.node
     }
 
+    /// Whether the node drains, as it was told last.
+    pub const fn draining(&self) -> Draining {
+        self.draining
+    }
+
     /// The node's lease is lost, and it goes on as another. Stops every run, and returns those to which it is news. What was on
     /// its way into the store is not started any more: nobody would tell it that it was lost.
     pub fn rejoin(&mut self, node: NodeId) -> Vec<TaskId> {

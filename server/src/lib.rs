@@ -21,6 +21,7 @@ mod mcp;
 pub mod store;
 pub mod telemetry;
 pub mod tool;
+pub mod wall_clock;
 
 pub use app::{Server, Settings, Tokkuri};
 /// What a [`store::Store`] is asked in: the very version that this crate is built on.

@@ -106,6 +106,11 @@ impl Nodes {
         self.0.values().filter(|state| state.is_remembered(now)).cloned().collect()
     }
 
+    /// One node, as it is remembered.
+    pub fn get(&self, node: NodeId) -> Option<&NodeState> {
+        self.0.get(&node)
+    }
+
     /// Whether the node's lease holds.
     pub fn holds_lease(&self, now: Millis, node: NodeId) -> bool {
         let now = if mutant!(LeaseOrphansTheLiving) { now.after(10_000) } else { now };

@@ -40,6 +40,11 @@ impl<P: Payload> Shelf<P> {
         self.rows.get(&id).filter(|task| task.is_visible(now))
     }
 
+    /// The nodes.
+    pub const fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
     fn visible(&self, now: Millis) -> impl Iterator<Item = &Arc<Task<P>>> {
         self.rows.values().filter(move |task| task.is_visible(now))
     }

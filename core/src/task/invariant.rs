@@ -58,6 +58,7 @@ pub fn check_step<P: Payload>(before: &Task<P>, after: &Task<P>) -> Result<(), B
     holds(after.revision > before.revision, "revisions only grow")?;
     holds(after.updated >= before.updated, "lastUpdatedAt never goes back")?;
     holds(after.attempt >= before.attempt, "attempts only grow")?;
+    holds(after.node == before.node || after.attempt > before.attempt, "on another node it is another attempt")?;
     holds(after.ttl_ms >= before.ttl_ms, "a time to live is only raised")?;
     match (&before.phase, &after.phase) {
         (Phase::Live(old), Phase::Live(new)) => {

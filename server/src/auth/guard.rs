@@ -16,6 +16,7 @@ use crate::auth::token::{Identity, Rules, Signed};
 use crate::auth::{OwnerResolver, ScopeHierarchy};
 use crate::config::{AuthConfig, TokenKeys};
 use crate::mcp::refusal::Answer;
+use crate::wall_clock;
 
 /// Judges the credentials of requests.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl Guard {
     async fn judge(&self, token: &str) -> Result<Authenticated, NoKey> {
         let signed = Signed::read(token).map_err(NoKey::Invalid)?;
         let key = self.keys.find(&signed).await?;
-        let identity = self.rules.verify(token, signed.alg, &key, SystemTime::now()).map_err(NoKey::Invalid)?;
+        let identity = self.rules.verify(token, signed.alg, &key, wall_clock::now()).map_err(NoKey::Invalid)?;
         Ok(self.caller(identity))
     }
 

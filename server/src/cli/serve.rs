@@ -72,6 +72,7 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     }
     let stop = stop_signal()?;
     let node = config.server.node.clone().unwrap_or_else(node_name);
+    server.engine().identify(&node, None);
     let http = match &listener {
         Some(listener) => listener.local_addr()?.to_string(),
         None => "off".to_owned(),

@@ -1,8 +1,8 @@
 //! Keeps the node's lease. What is decided, core's [`Lease`](tokkuri_core::lease::Lease) decides; here it is driven: asked when it
 //! wants to be, told what the store answers, and obeyed when it says that everything has to stop.
 //!
-//! It runs in a task of its own, so that a long sweep, or a look at a store that does not answer, cannot keep the node from its
-//! renewal or from its deadline.
+//! It goes on beside the node's other duties, so that a long sweep, or a look at a store that does not answer, cannot keep the node
+//! from its renewal or from its deadline.
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
@@ -15,7 +15,6 @@ use tokkuri_core::id::NodeId;
 use tokkuri_core::lease::{Draining, Due, Lease, Sent};
 use tokkuri_core::run::Stop;
 use tokkuri_core::store::{Answer, Load, Request};
-use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 use crate::engine::Engine;
@@ -118,9 +117,13 @@ impl Engine {
         }
     }
 
-    fn send(&self, request: Request<Json>, sent: Sent) -> impl Future<Output = (Sent, Answer<Json>)> + use<> {
-        let reply = self.store.carry_out(request);
-        async move { (sent, reply.answer().await) }
+    fn send(
+        self: &Arc<Self>,
+        request: Request<Json>,
+        sent: Sent,
+    ) -> impl Future<Output = (Sent, Answer<Json>)> + Send + use<> {
+        let engine = Arc::clone(self);
+        async move { (sent, engine.ask(request).await) }
     }
 
     fn load(&self) -> Load {
@@ -158,7 +161,7 @@ impl Engine {
     /// The node's lease is given up: its tasks are anybody's.
     pub(super) async fn resign(&self) {
         let resign = self.lease().resign();
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.store.carry_out(resign).answer()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.ask(resign)).await;
     }
 }
 

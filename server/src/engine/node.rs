@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio_util::task::AbortOnDropHandle;
 use tokkuri_core::Text;
 use tokkuri_core::host::Watch;
 use tokkuri_core::procedure::{Expire, Seen, TakeOver, Taken};
@@ -31,37 +30,35 @@ const LOST: &str = "The server that ran the task stopped before the task ended."
 pub struct NodeLoop {
     engine: Arc<Engine>,
     watch: Watch,
-    heartbeat: Option<AbortOnDropHandle<()>>,
 }
 
 impl NodeLoop {
     /// The loop of this node.
     pub fn new(engine: Arc<Engine>) -> Self {
         let watch = Watch::of_store(engine.node(), engine.store.visible_after_ms());
-        Self { engine, watch, heartbeat: None }
+        Self { engine, watch }
     }
 
     /// Takes the node's lease, and whatever earlier processes left behind, so that nothing of theirs is `working` for ever; what
     /// runs on a node that lives is left alone. To be called before the node serves. A store that does not answer holds it up for
     /// as long as a lease.
     pub async fn begin(&mut self) {
-        self.keep_lease();
-        self.engine.joined(Duration::from_millis(self.engine.settings.lease_ms)).await;
-        self.take_over().await;
-    }
-
-    fn keep_lease(&mut self) {
-        if self.heartbeat.is_none() {
-            let beating = tokio::spawn(Arc::clone(&self.engine).keep_lease());
-            self.heartbeat = Some(AbortOnDropHandle::new(beating));
+        let patience = Duration::from_millis(self.engine.settings.lease_ms);
+        tokio::select! {
+            () = Arc::clone(&self.engine).keep_lease() => {}
+            () = async {
+                self.engine.joined(patience).await;
+                self.take_over().await;
+            } => {}
         }
     }
 
-    /// Looks and sweeps, and takes the store's hints meanwhile, until dropped.
-    pub async fn run(mut self) {
-        self.keep_lease();
-        let hints = Arc::clone(&self.engine).take_hints();
+    /// Keeps the lease, looks and sweeps, and takes the store's hints meanwhile, until dropped. Each goes on while the others wait:
+    /// neither a long sweep nor a look that is not answered keeps the node from its renewal.
+    pub async fn run(self) {
+        let (lease, hints) = (Arc::clone(&self.engine).keep_lease(), Arc::clone(&self.engine).take_hints());
         tokio::select! {
+            () = lease => {}
             () = self.look_and_sweep() => {}
             () = hints => {}
         }

@@ -18,7 +18,7 @@ pub(crate) struct Until {
 impl Until {
     /// `body`, no longer than until `end`.
     pub(crate) fn new(body: Body, end: SystemTime) -> Self {
-        let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+        let left = end.duration_since(crate::wall_clock::now()).unwrap_or_default();
         Self { body, end: Box::pin(tokio::time::sleep(left)) }
     }
 }

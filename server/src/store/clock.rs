@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use tokkuri_core::time::Millis;
+
+use crate::wall_clock;
 
 /// A clock that never goes back: when its source does, it stands still until the source has caught up.
 pub struct Clock {
@@ -17,7 +19,7 @@ impl Clock {
     /// The wall clock of this machine.
     pub fn wall() -> Self {
         Self::new(Arc::new(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let since = wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
         }))
     }

@@ -28,6 +28,9 @@ fn main() -> ExitCode {
 async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let mut config = args.load()?;
     cut_notifications(&mut config);
+    if let Some(offset_ms) = clock_offset()? {
+        tokkuri_server::wall_clock::shift(offset_ms);
+    }
     let bed = testbed::Bed::new();
     let app = Tokkuri::wrap(Fixtures::new())
         .task("wrapped_slow", TaskMode::Optional)
@@ -41,6 +44,13 @@ async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         None => app,
     };
     serve(app, &config, args).await
+}
+
+/// With `TOKKURI_TEST_CLOCK_OFFSET_MS=MS`, this process takes the time of day to be so much later (or earlier) than it is.
+fn clock_offset() -> anyhow::Result<Option<i64>> {
+    let Some(offset) = std::env::var_os("TOKKURI_TEST_CLOCK_OFFSET_MS") else { return Ok(None) };
+    let offset = offset.to_str().and_then(|offset| offset.parse().ok());
+    Ok(Some(offset.context("TOKKURI_TEST_CLOCK_OFFSET_MS: a whole number of milliseconds")?))
 }
 
 /// With `TOKKURI_TEST_TRACE=DIR`, what the node stores is recorded into a file of that directory. On the memory store only: a

@@ -9,6 +9,7 @@ use tokkuri_core::payload::Capabilities;
 use tokkuri_core::procedure::{Answered, Created};
 use tokkuri_core::store::{NodeState, Outcome, Unavailable};
 use tokkuri_core::task::{Status, Task};
+use tokkuri_core::time::Millis;
 
 use super::*;
 use crate::engine::{NewTask, NodeLoop, TaskSettings};

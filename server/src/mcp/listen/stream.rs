@@ -70,7 +70,7 @@ impl Stream {
 
     /// Ends at this moment, with a result.
     pub(super) fn until(mut self, moment: Option<SystemTime>) -> Self {
-        let left = moment.map(|moment| moment.duration_since(SystemTime::now()).unwrap_or_default());
+        let left = moment.map(|moment| moment.duration_since(crate::wall_clock::now()).unwrap_or_default());
         self.until = left.map(|left| Box::pin(sleep(left)));
         self
     }
