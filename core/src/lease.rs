@@ -201,7 +201,6 @@ impl Lease {
                     Some(_) | None => Drain { told, hand_over: now.after(told.since(answer.now)) },
                 });
             }
-            Outcome::LeaseLost if mutant!(LeaseLostUnheard) => {}
             Outcome::LeaseLost => self.state = State::Lost,
             // Tried again until the deadline.
             Outcome::Unavailable(_) => {

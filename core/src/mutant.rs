@@ -74,7 +74,6 @@ mutants! {
     LostLeaseRevived "the store revives a lease that ran out";
     TrustedFromTheAnswer "a node trusts its lease from the answer on, not from when it asked";
     LeaseOutlived "a node goes on when its lease ran out and the store does not answer";
-    LeaseLostUnheard "a node goes on when the store says that its lease is lost";
     RunsOutliveTheLease "runs go on when their node's lease is lost";
     RejoinsAsItself "a node that lost its lease begins again under its old id";
     StartsForTheLost "a node that lost its lease starts what was created before";

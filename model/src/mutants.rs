@@ -38,7 +38,7 @@ pub const TABLE: &[Expected] = &[
     kills("first_answer_wins", "input", "at_once", "AnswerNotStored"),
     kills("key_never_reused", "input", "in_turn", "KeyReused"),
     kills("terminal_is_final", "cancel", "take_over", "LossAfterTheEnd"),
-    kills("orphan_ends", "cancel", "take_over", "RestartKeepsAttempt"),
+    kills("one_live_attempt", "cancel", "take_over", "RestartKeepsAttempt"),
     kills("key_never_reused", "input", "restarted", "RestartForgetsAnswers"),
     kills("orphan_ends", "create", "crashing", "OrphanLeftAlone"),
     kills("stranger_sees_nothing", "cancel", "strangers", "OwnerNotChecked"),
@@ -93,6 +93,17 @@ pub const TABLE: &[Expected] = &[
     kills("first_come_first", "queue", "two_places", "LastComeFirst"),
     kills("here_once", "queue", "once_more", "RunningComesAnew"),
     kills("nothing_left_behind", "queue", "once_more", "EmptyLineKept"),
+    kills("lease_stays_lost", "cluster", "leases", "LostLeaseRevived"),
+    kills("lease_loss_stops_runs", "cluster", "leases", "TrustedFromTheAnswer"),
+    kills("lease_loss_stops_runs", "cluster", "leases", "LeaseOutlived"),
+    kills("lease_loss_stops_runs", "cluster", "leases", "RunsOutliveTheLease"),
+    kills("lease_stays_lost", "cluster", "leases", "RejoinsAsItself"),
+    kills("lease_loss_stops_runs", "cluster", "created", "StartsForTheLost"),
+    kills("living_left_alone", "cluster", "leases", "LeaseOrphansTheLiving"),
+    kills("drain_loses_nothing", "cluster", "drained", "DrainingTakesUp"),
+    kills("stop_is_true", "cluster", "drained", "DrainHandsOverAtOnce"),
+    kills("one_live_attempt", "cluster", "drained", "HandOverKeepsAttempt"),
+    kills("runs_once", "cluster", "begun_once", "HandsOverWhatRunsOnce"),
 ];
 
 /// What came of one wrong rule.

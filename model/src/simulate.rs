@@ -142,7 +142,8 @@ fn walk_small<S: Small>(world: S, dice: &mut Dice, seed: u64, steps: u64, outcom
 fn draw(dice: &mut Dice, actions: &[Action]) -> Action {
     loop {
         let action = actions[dice.below(actions.len() as u64) as usize];
-        let seldom = matches!(action, Action::Wait | Action::Crash(_) | Action::Sweep(_) | Action::Expire(_));
+        let seldom =
+            matches!(action, Action::Wait | Action::Crash(_) | Action::Sweep(_) | Action::Expire(_) | Action::Operate);
         if !seldom || dice.below(12) == 0 || actions.len() < 3 {
             return action;
         }
@@ -165,6 +166,10 @@ const fn kind(action: Action) -> &'static str {
         Action::Expire(_) => "a node removes what has expired",
         Action::Sweep(_) => "a node takes over orphans",
         Action::Renew(_) => "a lease is renewed or lost",
+        Action::Beat(_) => "a node does what is due about its lease",
+        Action::Carry(_) => "a renewal is carried out",
+        Action::Told(_) => "a node is told of its lease",
+        Action::Operate => "an operator drains a node, or takes that back",
         Action::Crash(_) => "a node dies",
         Action::Wait => "time passes",
     }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use tokkuri_core::id::Attempt;
 use tokkuri_core::procedure::{Local, Seen, Step};
-use tokkuri_core::store::Request as Ask;
+use tokkuri_core::store::{Outcome, Request as Ask};
 use tokkuri_core::task::Task;
 
 use crate::frame::payload::{Number, key, task_number};
 use crate::frame::scene::{Do, Scene, What};
-use crate::frame::state::{Mail, Slot, State, Then};
+use crate::frame::state::{Mail, Renewal, Slot, State, Then};
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,8 +40,16 @@ pub enum Action {
     Expire(u8),
     /// A node looks for orphans.
     Sweep(u8),
-    /// A node renews its lease, or finds that it is lost.
+    /// A node renews its lease and is answered at once, or finds that it is lost.
     Renew(u8),
+    /// The node whose renewals take their time does what is due about its lease.
+    Beat(u8),
+    /// The store carries a renewal out.
+    Carry(u8),
+    /// A node is told what came of its renewal.
+    Told(u8),
+    /// An operator drains a node, or takes that back.
+    Operate,
     /// A node dies and comes back as another.
     Crash(u8),
     /// Time passes.
@@ -99,11 +107,34 @@ pub fn describe(scene: &Scene, state: &State, action: Action) -> String {
         Action::Expire(node) => format!("node {node} sets out to remove what has expired"),
         Action::Sweep(node) => format!("node {node} sets out to take over orphans"),
         Action::Renew(node) => format!("node {node} renews its lease, or stops everything if it ran out"),
+        Action::Beat(node) => format!("node {node} does what is due about its lease"),
+        Action::Carry(at) => {
+            let renewal = &state.renewals[usize::from(at)];
+            format!("the store carries out what node {} asked about its lease", renewal.node())
+        }
+        Action::Told(at) => format!(
+            "node {} is told of its lease: {}",
+            state.renewals[usize::from(at)].node(),
+            leased(&state.renewals[usize::from(at)])
+        ),
+        Action::Operate => match (scene.drain, state.memory.operated) {
+            (Some((node, ms)), 0) => format!("an operator drains node {node}, with {ms} ms until it hands over"),
+            (Some((node, _)), _) => format!("an operator takes the drain of node {node} back"),
+            (None, _) => "nothing happens".to_owned(),
+        },
         Action::Crash(node) => format!("node {node} dies and comes back as another"),
         Action::Wait => {
             let ms = scene.waits.get(usize::from(state.memory.waited)).copied().unwrap_or(0);
             format!("{ms} ms pass")
         }
+    }
+}
+
+fn leased(renewal: &Renewal) -> &'static str {
+    match renewal {
+        Renewal::Answered { answer, .. } if answer.outcome == Outcome::LeaseLost => "it is lost",
+        Renewal::Answered { .. } => "it holds",
+        Renewal::Asked { .. } => "nothing yet",
     }
 }
 

@@ -3,12 +3,16 @@
 //! Some claims are about a state: each is a function of it. Others are about something that happens (a commit, a reply, a
 //! reading): they are judged while it happens (`judge`), and what was broken is written into the state.
 
-use tokkuri_core::task::Phase;
+use tokkuri_core::id::NodeId;
+use tokkuri_core::lease::Due;
+use tokkuri_core::store::Load;
+use tokkuri_core::task::{Phase, Task};
 
 use crate::frame::look;
 use crate::frame::payload::{Number, task_id, task_number};
 use crate::frame::scene::Scene;
-use crate::frame::state::{Heard, Mail, Slot, State};
+use crate::frame::state::{Heard, Mail, Slot, State, Tool};
+use crate::frame::turn::orphans;
 
 /// One claim, with what shows that it is not an empty one.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +157,15 @@ judged! {
     OrphanEnds "orphan_ends"
         "a task whose node's lease ran out is failed or run again by the next sweep"
         if "a sweep finds an orphan";
+    LeaseStaysLost "lease_stays_lost"
+        "a lease that ran out never holds again, and a node that lost it goes on as another"
+        if "a node asks for a lease that has run out, or has lost it";
+    DrainLosesNothing "drain_loses_nothing"
+        "a node that drains takes nothing over, and what it hands over runs elsewhere"
+        if "a task is handed over";
+    RunsOnce "runs_once"
+        "a tool that must not run twice is begun once, whatever becomes of its node"
+        if "a tool that must not run twice was begun, and its node drains or is lost";
     StopIsTrue "stop_is_true"
         "a run is stopped only for a reason that the store confirms"
         if "a run is told to stop";
@@ -195,6 +208,24 @@ const OF_STATE: &[Claim] = &[
         told: Told::OfState { holds: live_is_run, premise: |_, state| !state.tools.is_empty() },
     },
     Claim {
+        name: "lease_loss_stops_runs",
+        says: "once a node's lease ran out in the store, the node knows by its own clock, and nothing of that incarnation runs on",
+        premise: "lease_loss_stops_runs, reached: a lease has run out in the store, and a run of its node was not told yet",
+        told: Told::OfState { holds: lease_loss_stops_runs, premise: |_, state| lost(state).next().is_some() },
+    },
+    Claim {
+        name: "living_left_alone",
+        says: "a task whose node's lease holds is never taken for an orphan",
+        premise: "living_left_alone, reached: time has passed, and a task runs on a node that lives",
+        told: Told::OfState {
+            holds: living_left_alone,
+            premise: |scene, state| {
+                let lives = |row: &Task<Number>| row.live().is_some() && state.is_leased(row.node);
+                scene.has_leases() && state.memory.waited > 0 && state.shelf.rows().any(|row| lives(row))
+            },
+        },
+    },
+    Claim {
         name: "place_given_back",
         says: "a place that was reserved for a run which was not stored, or has ended, is given back",
         premise: "place_given_back, reached: a node has no run and nothing under way",
@@ -212,7 +243,7 @@ fn owed(state: &State, stops: bool) -> Result<(), String> {
     for tool in state.tools.iter().filter(|tool| !tool.ending) {
         let node = &state.nodes[usize::from(tool.node)];
         // A node whose lease ran out stops all its runs by its own clock.
-        if node.id != tool.incarnation || state.now >= node.leased {
+        if node.id != tool.incarnation || !state.trusts(tool.node) {
             continue;
         }
         let id = task_id(tool.task);
@@ -304,16 +335,58 @@ fn is_quiet(state: &State, node: u8, task: Option<u8>) -> bool {
 
 fn live_is_run(_: &Scene, state: &State) -> Result<(), String> {
     for row in state.shelf.rows().filter(|row| row.live().is_some() && row.is_visible(state.now)) {
-        let Some((at, node)) = (0..).zip(&state.nodes).find(|(_, node)| node.id == row.node) else { continue };
+        let Some((at, _)) = (0..).zip(&state.nodes).find(|(_, node)| node.id == row.node) else { continue };
         let task = task_number(row.id) as u8;
         let is_run = state.tools.iter().any(|tool| (tool.task, tool.attempt) == (task, row.attempt));
         // Nobody can name it, and the store failed while it was to be cancelled: its time to live ends it.
         let stranded = state.memory.tasks[usize::from(task)].reply == Heard::Stranded;
-        if !is_run && !stranded && state.now < node.leased && is_quiet(state, at, Some(task)) {
+        if !is_run && !stranded && state.trusts(at) && is_quiet(state, at, Some(task)) {
             return Err(format!("task {task} is {}, its node {at} lives, and nobody runs it", row.status().as_str()));
         }
     }
     Ok(())
+}
+
+/// Tools of incarnations that have lost their lease, and were not told so.
+fn lost(state: &State) -> impl Iterator<Item = &Tool> {
+    let has_leases = state.nodes.iter().all(|node| node.lease.is_some());
+    state.tools.iter().filter(move |tool| {
+        let run = || state.nodes[usize::from(tool.node)].host.run(task_id(tool.task));
+        has_leases
+            && !tool.ending
+            && !state.is_leased(tool.incarnation)
+            && run().is_some_and(|run| run.attempt() == tool.attempt && run.stop().is_none())
+    })
+}
+
+/// The node does what is due about its lease, whatever the store answers: then the runs are stopped.
+fn lease_loss_stops_runs(_: &Scene, state: &State) -> Result<(), String> {
+    for tool in lost(state) {
+        let node = &state.nodes[usize::from(tool.node)];
+        let mut lease = node.lease.clone();
+        let due = lease.as_mut().map(|lease| lease.due::<Number>(state.own(tool.node), Load::default()));
+        let mut host = node.host.clone();
+        if due == Some(Due::Lost) {
+            host.rejoin(NodeId(u64::MAX));
+        }
+        if host.run(task_id(tool.task)).is_some_and(|run| run.stop().is_none()) {
+            return Err(format!(
+                "the lease of node {} has run out, and it lets run {} of task {} go on",
+                tool.node, tool.attempt.0, tool.task
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn living_left_alone(scene: &Scene, state: &State) -> Result<(), String> {
+    if !scene.has_leases() {
+        return Ok(());
+    }
+    match orphans(&state.shelf, state.now).iter().find(|orphan| state.is_leased(orphan.node)) {
+        Some(orphan) => Err(format!("task {} counts as lost while its node lives", task_number(orphan.id))),
+        None => Ok(()),
+    }
 }
 
 fn place_given_back(_: &Scene, state: &State) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokkuri_core::id::{Key, TaskId};
+use tokkuri_core::id::{Key, NodeId, TaskId};
 use tokkuri_core::procedure::{After, Answered, Created, Seen, Written};
 use tokkuri_core::run::Stop;
 use tokkuri_core::store::{Outcome, Request, Shelf};
@@ -11,7 +11,7 @@ use tokkuri_core::task::{Phase, Rejected, Status, Task, invariant};
 use crate::frame::claim::Judged;
 use crate::frame::payload::{Number, Who, key_number, task_id, task_number};
 use crate::frame::scene::What;
-use crate::frame::state::{Flight, Heard, Node, Reply, Slot};
+use crate::frame::state::{Flight, Heard, Node, Reply, Slot, Tool};
 use crate::frame::turn::Turn;
 
 impl Turn<'_> {
@@ -61,6 +61,24 @@ impl Turn<'_> {
                     self.reach(Judged::QuotaFreedOnce);
                 }
             }
+            (Request::Join { .. } | Request::Renew { .. }, Outcome::Leased { .. } | Outcome::LeaseLost) => {
+                let (id, joins) = match request {
+                    Request::Join { node, .. } => (node.id, true),
+                    Request::Renew { node, .. } => (*node, false),
+                    _ => unreachable!("it is one of the two"),
+                };
+                let over = match before.nodes().get(id) {
+                    Some(known) => known.leased_until <= now,
+                    None => !joins,
+                };
+                if over {
+                    self.reach(Judged::LeaseStaysLost);
+                }
+                let held = matches!(outcome, Outcome::Leased { .. });
+                self.holds(Judged::LeaseStaysLost, !(over && held), || {
+                    format!("the lease of {id} had run out, and holds again")
+                });
+            }
             (Request::Remove { .. }, Outcome::Removed(removed)) => {
                 for id in removed {
                     let early = before.rows().find(|row| row.id == *id).is_some_and(|row| now < expires(row));
@@ -80,6 +98,17 @@ impl Turn<'_> {
         if let Some(old) = old {
             if let Err(broken) = invariant::check_step(old, &row) {
                 self.breaks(claim_of(broken.0), || format!("{}: {} after {}", broken.0, say(&row), say(old)));
+            }
+            if old.node != NodeId::NOBODY && row.node == NodeId::NOBODY {
+                self.reach(Judged::DrainLosesNothing);
+            }
+            let failed = old.node == NodeId::NOBODY && matches!(row.phase, Phase::Failed(_));
+            self.holds(Judged::DrainLosesNothing, !failed, || {
+                format!("task {} was handed over, and has failed", task_number(id))
+            });
+            let lost = old.attempt != row.attempt || matches!(row.phase, Phase::Failed(_));
+            if lost && !self.scene.restartable && self.s.memory.tasks[task_number(id)].began != 0 {
+                self.reach(Judged::RunsOnce);
             }
             if let Some((Slot::Run(_, attempt) | Slot::Progress(_, attempt), _)) = &by {
                 self.holds(Judged::OneLiveAttempt, *attempt == old.attempt, || {
@@ -358,6 +387,33 @@ impl Turn<'_> {
         });
     }
 
+    /// A node sets out to take over what others lost.
+    pub(super) fn judge_sweep(&mut self, at: u8) {
+        let drains = self.s.memory.drains[usize::from(at)].is_some();
+        self.holds(Judged::DrainLosesNothing, !drains, || format!("node {at} drains, and takes tasks over"));
+    }
+
+    /// A node that lost its lease has begun again.
+    pub(super) fn judge_rejoin(&mut self, at: u8, id: NodeId) {
+        self.reach(Judged::LeaseStaysLost);
+        let is_another = self.s.nodes[usize::from(at)].id == id;
+        self.holds(Judged::LeaseStaysLost, is_another, || {
+            format!("node {at} lost its lease, and goes on under its id")
+        });
+    }
+
+    /// The tool of an attempt is begun.
+    pub(super) fn judge_begun(&mut self, task: u8, bit: u8) {
+        let earlier = self.remember(|memory| {
+            let began = &mut memory.tasks[usize::from(task)].began;
+            std::mem::replace(began, *began | bit)
+        });
+        let once = self.scene.restartable || earlier & !bit == 0;
+        self.holds(Judged::RunsOnce, once, || {
+            format!("the tool of task {task} is begun again, and must not run twice")
+        });
+    }
+
     /// A node's runs were told something.
     pub(super) fn judge_runs(&mut self, at: u8, before: &Node) {
         let node = self.s.nodes[usize::from(at)].clone();
@@ -385,7 +441,14 @@ impl Turn<'_> {
                 Stop::Lost => row.as_ref().is_none_or(|row| {
                     row.attempt > run.attempt() || matches!(row.phase, Phase::Completed(_) | Phase::Failed(_))
                 }),
-                Stop::LeaseLost | Stop::Shutdown | Stop::Drain => true,
+                // One that waits goes at once; one that runs when its time is over, if it may run again.
+                Stop::Drain => {
+                    let tool = |tool: &&Tool| (task_id(tool.task), tool.attempt) == (*id, run.attempt());
+                    let began = self.s.tools.iter().find(tool).is_some_and(|tool| tool.began);
+                    let told = self.s.memory.drains[usize::from(at)];
+                    told.is_some_and(|over| !began || over <= self.s.now)
+                }
+                Stop::LeaseLost | Stop::Shutdown => true,
             };
             let attempt = run.attempt().0;
             self.holds(Judged::StopIsTrue, is_true, || {
@@ -408,6 +471,7 @@ fn say(task: &Task<Number>) -> String {
 /// The claim that a broken invariant of core breaks.
 fn claim_of(broken: &str) -> Judged {
     match broken {
+        "on another node it is another attempt" => Judged::OneLiveAttempt,
         "an end is final" => Judged::TerminalIsFinal,
         "the first answer wins" => Judged::FirstAnswerWins,
         "a key is never used for another question" => Judged::KeyNeverReused,

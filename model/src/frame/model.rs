@@ -5,18 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::NodeId;
-use tokkuri_core::procedure::{Local, Step};
+use tokkuri_core::lease::{Due, Lease};
+use tokkuri_core::procedure::Step;
 use tokkuri_core::run::ProgressDue;
-use tokkuri_core::store::{Outcome, Request, Shelf};
+use tokkuri_core::store::{Load, Request, Shelf};
 use tokkuri_core::task::Effect;
 
 use crate::frame::action::{Action, Store};
 use crate::frame::claim::{Broken, Claim, Told};
 use crate::frame::hashed::{Aside, Hashed};
 use crate::frame::look;
-use crate::frame::payload::{LEASE_MS, Number, T0, Who, draft, joins, task_id};
+use crate::frame::payload::{Number, T0, lease, task_id};
 use crate::frame::scene::{Do, Scene, What};
-use crate::frame::state::{Begun, Flight, Heard, Mail, Memory, Node, Running, Slot, State, TaskMemory, Then, Tool};
+use crate::frame::state::{
+    Begun, Flight, Heard, Mail, Memory, Node, Renewal, Running, Slot, State, TaskMemory, Then, Tool,
+};
 use crate::frame::turn::{Turn, mail_runs};
 
 /// How many claims a world can have.
@@ -53,46 +56,36 @@ impl World {
     /// The one state that it begins in.
     pub fn beginning(&self) -> State {
         let scene = &self.scene;
-        let leased = if scene.has_leases() { T0.after(LEASE_MS) } else { tokkuri_core::time::Millis(u64::MAX) };
-        let node = |id| Node { id: NodeId(id), host: Host::new(NodeId(id)), watch: Watch::new(NodeId(id)), leased };
-        let mut shelf = Shelf::default();
-        let mut nodes: Vec<_> = (1..=u64::from(scene.nodes)).map(node).collect();
-        if scene.has_leases() {
-            for node in &nodes {
-                shelf.carry_out(T0, joins(node.id));
-            }
-        }
+        let node = |id| {
+            let lease = scene.has_leases().then(|| lease(id));
+            Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease })
+        };
         let mut tasks = vec![TaskMemory::default(); scene.tasks()];
-        let mut tools = Vec::new();
         if scene.running {
-            let draft = Box::new(draft(0, Who::Ann, nodes[0].id, scene.restartable));
-            let inserted = shelf.carry_out(T0, Request::Insert { draft, limit: None });
-            let Outcome::Inserted(task) = inserted.outcome else { unreachable!("the shelf was empty") };
-            nodes[0].host.local(Local::Reserve { id: task.id, attempt: task.attempt });
-            nodes[0].host.start(&task);
             tasks[0].reply = Heard::Yes;
-            tasks[0].spawned = 1;
-            let (attempt, incarnation) = (task.attempt, nodes[0].id);
-            tools.push(Tool { task: 0, attempt, node: 0, incarnation, at: 0, got: [None; 2], ending: false });
         }
-        State {
+        let state = State {
             now: T0,
-            shelf: Hashed::new(shelf),
-            nodes: nodes.into_iter().map(Hashed::new).collect(),
+            shelf: Hashed::new(Shelf::default()),
+            nodes: (1..=u64::from(scene.nodes)).map(|id| node(NodeId(id))).collect(),
             flights: Vec::new(),
             mail: Vec::new(),
-            tools,
+            renewals: Vec::new(),
+            tools: Vec::new(),
             memory: Hashed::new(Memory {
                 begun: Begun::default(),
                 waited: 0,
                 faults: scene.faults,
-                sweeps: [0; 2],
+                sweeps: [0; 3],
+                drains: [None; 3],
+                operated: 0,
                 tasks,
             }),
             broken: Broken::default(),
             why: Aside(None),
             reached: Aside(0),
-        }
+        };
+        Turn::new(scene, state).begins()
     }
 
     /// What can happen in a state. Not all of it changes something.
@@ -108,6 +101,15 @@ impl World {
             if state.memory.faults.double > 0 && state.mail[usize::from(at)].is_fragile() {
                 actions.push(Action::Double(at));
             }
+        }
+        for (at, renewal) in (0..).zip(&state.renewals) {
+            actions.push(match **renewal {
+                Renewal::Asked { .. } => Action::Carry(at),
+                Renewal::Answered { .. } => Action::Told(at),
+            });
+        }
+        if self.scene.drain.is_some() && state.memory.operated < 1 + u8::from(self.scene.undrain) {
+            actions.push(Action::Operate);
         }
         for tool in &state.tools {
             self.tool(state, tool, actions);
@@ -196,8 +198,7 @@ impl World {
         }
         let (task, attempt) = (tool.task, tool.attempt);
         let node = &state.nodes[usize::from(tool.node)];
-        let here = node.id == tool.incarnation;
-        let run = node.host.run(task_id(task)).filter(|run| here && run.attempt() == attempt);
+        let run = node.host.run(task_id(task)).filter(|run| run.attempt() == attempt);
         let Some(run) = run.filter(|run| run.stop().is_none()) else {
             actions.push(Action::Stop(task, attempt));
             return;
@@ -239,14 +240,15 @@ impl World {
             // A node drives one sweep at a time: core asks for that.
             let idle = !state.flights.iter().any(|(slot, _)| matches!(slot, Slot::Sweep(node, _) if *node == at))
                 && !state.mail.iter().any(|mail| mail.node() == at && !mail.is_fragile());
-            let sweeps = idle
-                && state.memory.sweeps[usize::from(at)] < self.scene.sweeps[usize::from(at)]
-                && state.now < node.leased;
+            let sweeps =
+                idle && state.memory.sweeps[usize::from(at)] < self.scene.sweeps[usize::from(at)] && state.takes_up(at);
             if sweeps && !self.orphans(state).is_empty() {
                 actions.push(Action::Sweep(at));
             }
-            if self.scene.has_leases() && state.now.after(LEASE_MS) != node.leased {
-                actions.push(Action::Renew(at));
+            let due =
+                |lease: &Lease| !matches!(lease.clone().due::<Number>(state.own(at), Load::default()), Due::At(_));
+            if node.lease.as_ref().is_some_and(due) || state.draining(at) != node.host.draining() {
+                actions.push(if self.scene.slow == Some(at) { Action::Beat(at) } else { Action::Renew(at) });
             }
             if state.memory.faults.crash > 0 {
                 actions.push(Action::Crash(at));

@@ -2,8 +2,9 @@
 
 use tokkuri_core::access::{Caller, Owner, Scopes};
 use tokkuri_core::id::{Key, NodeId, TaskId};
+use tokkuri_core::lease::Lease;
 use tokkuri_core::payload::{Capabilities, Misfit, Payload};
-use tokkuri_core::store::{Node, Request};
+use tokkuri_core::store::Node;
 use tokkuri_core::task::Draft;
 use tokkuri_core::time::Millis;
 
@@ -94,11 +95,10 @@ fn owner(name: &'static str) -> Owner {
     Owner { principal: text(name), server: text(""), client: text(""), resource: text("") }
 }
 
-/// How a node joins.
-pub fn joins(id: NodeId) -> Request<Number> {
+/// The lease of a node that has not joined yet.
+pub fn lease(id: NodeId) -> Lease {
     let text = tokkuri_core::Text::new_static;
-    let node = Node { id, name: text(""), address: None, version: text("") };
-    Request::Join { node: Box::new(node), lease_ms: LEASE_MS }
+    Lease::new(Node { id, name: text(""), address: None, version: text("") }, LEASE_MS)
 }
 
 /// The draft of the task with this number.

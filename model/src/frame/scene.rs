@@ -9,7 +9,7 @@ pub struct Scene {
     pub name: &'static str,
     /// What it is about, in a sentence.
     pub about: &'static str,
-    /// How many nodes there are: 1 or 2. Node 0 creates and runs the task that is there from the beginning.
+    /// How many nodes there are: 1 to 3. Node 0 creates and runs the task that is there from the beginning.
     pub nodes: u8,
     /// The task that is stored and running when the world begins, if there is one: task 0.
     pub running: bool,
@@ -24,9 +24,16 @@ pub struct Scene {
     /// Time passes in these steps, in milliseconds.
     pub waits: Vec<u64>,
     /// Which nodes look for expired rows.
-    pub expiry: [bool; 2],
+    pub expiry: [bool; 3],
     /// How many take-over sweeps each node may begin. With any, nodes hold leases.
-    pub sweeps: [u8; 2],
+    pub sweeps: [u8; 3],
+    /// The node whose renewals take their time: they are carried out some time after they are sent, and answered some time
+    /// after that, or never. Those of other nodes are answered at once.
+    pub slow: Option<u8>,
+    /// The node that an operator may drain, and the milliseconds until it hands over.
+    pub drain: Option<(u8, u64)>,
+    /// Whether the operator may think better of it.
+    pub undrain: bool,
     /// Whether nodes look at the store. A world without looks shows what signals alone achieve.
     pub looks: bool,
     /// Whether the reply to a create may be lost on its way.
@@ -49,8 +56,11 @@ impl Default for Scene {
             tool: vec![Do::Complete],
             limit: 2,
             waits: Vec::new(),
-            expiry: [false; 2],
-            sweeps: [0; 2],
+            expiry: [false; 3],
+            sweeps: [0; 3],
+            slow: None,
+            drain: None,
+            undrain: false,
             looks: true,
             replies_get_lost: false,
             faults: Faults::default(),
@@ -68,7 +78,7 @@ impl Scene {
 
     /// Whether nodes hold leases.
     pub const fn has_leases(&self) -> bool {
-        self.sweeps[0] > 0 || self.sweeps[1] > 0
+        self.sweeps[0] > 0 || self.sweeps[1] > 0 || self.sweeps[2] > 0
     }
 }
 

@@ -37,6 +37,7 @@ pub fn write(claim: &str, found: &str, why: &str, scene: &Scene, trace: &[Action
         (scene.restartable, "restartable"),
         (scene.looks, "looks"),
         (scene.replies_get_lost, "replies_get_lost"),
+        (scene.undrain, "undrain"),
     ] {
         if flag {
             line(word.to_owned());
@@ -45,8 +46,14 @@ pub fn write(claim: &str, found: &str, why: &str, scene: &Scene, trace: &[Action
     line(format!("limit {}", scene.limit));
     let join = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     line(format!("waits {}", join(&scene.waits)));
-    line(format!("expiry {} {}", u8::from(scene.expiry[0]), u8::from(scene.expiry[1])));
-    line(format!("sweeps {} {}", scene.sweeps[0], scene.sweeps[1]));
+    line(format!("expiry {}", scene.expiry.map(|it| u8::from(it).to_string()).join(" ")));
+    line(format!("sweeps {}", scene.sweeps.map(|it| it.to_string()).join(" ")));
+    if let Some(node) = scene.slow {
+        line(format!("slow {node}"));
+    }
+    if let Some((node, ms)) = scene.drain {
+        line(format!("drain {node} {ms}"));
+    }
     let Faults { crash, double, away, mute, unsure, drop } = scene.faults;
     line(format!("faults {crash} {double} {away} {mute} {unsure} {drop}"));
     for request in &scene.requests {
@@ -105,6 +112,10 @@ fn words(state: &State, action: Action) -> String {
         Action::Expire(node) => format!("expire {node}"),
         Action::Sweep(node) => format!("sweep {node}"),
         Action::Renew(node) => format!("renew {node}"),
+        Action::Beat(node) => format!("beat {node}"),
+        Action::Carry(at) => format!("carry {}", state.renewals[usize::from(at)].node()),
+        Action::Told(at) => format!("told {}", state.renewals[usize::from(at)].node()),
+        Action::Operate => "operate".to_owned(),
         Action::Crash(node) => format!("crash {node}"),
         Action::Wait => "wait".to_owned(),
     }
@@ -195,8 +206,12 @@ fn read(scene: &mut Scene, word: &str, rest: &[&str]) -> Option<()> {
         "replies_get_lost" => scene.replies_get_lost = true,
         "limit" => scene.limit = u32::from(small(0)?),
         "waits" => scene.waits = rest.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?,
-        "expiry" => scene.expiry = [small(0)? == 1, small(1)? == 1],
-        "sweeps" => scene.sweeps = [small(0)?, small(1)?],
+        "undrain" => scene.undrain = true,
+        // Files from when there were two nodes at most end after the second.
+        "expiry" => scene.expiry = [small(0)? == 1, small(1)? == 1, small(2) == Some(1)],
+        "sweeps" => scene.sweeps = [small(0)?, small(1)?, small(2).unwrap_or(0)],
+        "slow" => scene.slow = Some(small(0)?),
+        "drain" => scene.drain = Some((small(0)?, rest.get(1)?.parse().ok()?)),
         "faults" => {
             let [crash, double, away, mute, unsure, drop] =
                 [small(0)?, small(1)?, small(2)?, small(3)?, small(4)?, small(5)?];

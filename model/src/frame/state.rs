@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
+use tokkuri_core::lease::{Draining, Lease, Sent};
 use tokkuri_core::procedure::{
     After, Answered, Create, Created, Expire, Input, Procedure, Read, Seen, Step, TakeOver, Taken, Write, Written,
 };
-use tokkuri_core::store::{Shelf, Unavailable};
+use tokkuri_core::store::{Answer, Request, Shelf, Unavailable};
 use tokkuri_core::time::Millis;
 
 use crate::frame::claim::Broken;
 use crate::frame::hashed::{Aside, Hashed};
-use crate::frame::payload::Number;
+use crate::frame::payload::{Number, T0};
 use crate::frame::scene::Faults;
 
 /// One state of a world.
@@ -29,6 +30,8 @@ pub struct State {
     pub flights: Vec<(Slot, Hashed<Flight>)>,
     /// What is on its way to nodes, in an order that depends on nothing but what it is.
     pub mail: Vec<Hashed<Mail>>,
+    /// Renewals that take their time, in an order that depends on nothing but what they are.
+    pub renewals: Vec<Hashed<Renewal>>,
     /// Tools that run, also those whose node has thought better of it.
     pub tools: Vec<Tool>,
     /// What was done and may still be done, and what the claims have to remember.
@@ -50,8 +53,40 @@ pub struct Node {
     pub host: Host<Number>,
     /// Its looks at the store.
     pub watch: Watch,
-    /// Until when it may trust its lease; the end of time where there are none.
-    pub leased: Millis,
+    /// Its lease, where nodes hold any.
+    pub lease: Option<Lease>,
+}
+
+/// A renewal of a lease on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Renewal {
+    /// To the store.
+    Asked {
+        /// Whose.
+        node: u8,
+        /// What is asked.
+        request: Request<Number>,
+        /// When it was sent.
+        sent: Sent,
+    },
+    /// And back.
+    Answered {
+        /// Whose.
+        node: u8,
+        /// When it was sent.
+        sent: Sent,
+        /// What the store said.
+        answer: Answer<Number>,
+    },
+}
+
+impl Renewal {
+    /// Whose it is.
+    pub const fn node(&self) -> u8 {
+        match self {
+            Self::Asked { node, .. } | Self::Answered { node, .. } => *node,
+        }
+    }
 }
 
 /// The place of a request under way. There is at most one in each.
@@ -76,8 +111,6 @@ pub enum Slot {
 pub struct Flight {
     /// The node that carries it out.
     pub node: u8,
-    /// The node's incarnation when it was begun.
-    pub incarnation: NodeId,
     /// The procedure.
     pub procedure: Running,
     /// What it waits for.
@@ -240,13 +273,15 @@ pub struct Tool {
     pub attempt: Attempt,
     /// The node.
     pub node: u8,
-    /// The node's incarnation when it was spawned.
+    /// The node's incarnation that its task was stored for.
     pub incarnation: NodeId,
     /// Where in its script it is.
     pub at: u8,
     /// The answers that it got.
     pub got: [Option<u8>; 2],
-    /// Whether it has returned, and its end is being stored.
+    /// Whether its body was begun.
+    pub began: bool,
+    /// Whether it has returned or was stopped, and its end is being stored.
     pub ending: bool,
 }
 
@@ -260,7 +295,11 @@ pub struct Memory {
     /// What may still go wrong.
     pub faults: Faults,
     /// Sweeps that each node has begun.
-    pub sweeps: [u8; 2],
+    pub sweeps: [u8; 3],
+    /// From when on each node is to hand over, as it was told last.
+    pub drains: [Option<Millis>; 3],
+    /// What the operator has done: drained, and taken it back.
+    pub operated: u8,
     /// What is known of each task.
     pub tasks: Vec<TaskMemory>,
 }
@@ -295,7 +334,9 @@ pub struct TaskMemory {
     /// Attempts that were spawned, a bit each.
     pub spawned: u8,
     /// The newest revision that a client was shown by each node.
-    pub shown: [u8; 2],
+    pub shown: [u8; 3],
+    /// Attempts whose tool was begun, a bit each.
+    pub began: u8,
 }
 
 /// What became of the reply to a create.
@@ -317,6 +358,32 @@ pub enum Heard {
 }
 
 impl State {
+    /// What a node's own clock shows: it counts from anywhere.
+    pub fn own(&self, node: u8) -> Millis {
+        Millis(self.now.since(T0)).after([77, 5_000_000, 1_000][usize::from(node)])
+    }
+
+    /// Whether a node trusts its lease, or needs none.
+    pub fn trusts(&self, node: u8) -> bool {
+        self.nodes[usize::from(node)].lease.as_ref().is_none_or(|lease| lease.holds(self.own(node)))
+    }
+
+    /// Whether a node takes tasks up.
+    pub fn takes_up(&self, node: u8) -> bool {
+        self.nodes[usize::from(node)].lease.as_ref().is_none_or(|lease| lease.takes_up(self.own(node)))
+    }
+
+    /// Whether a node drains, as far as it knows.
+    pub fn draining(&self, node: u8) -> Draining {
+        let lease = self.nodes[usize::from(node)].lease.as_ref();
+        lease.map_or(Draining::No, |lease| lease.draining(self.own(node)))
+    }
+
+    /// Whether the lease of a node's incarnation holds, by what is written in the store.
+    pub fn is_leased(&self, node: NodeId) -> bool {
+        self.shelf.nodes().get(node).is_some_and(|state| self.now < state.leased_until)
+    }
+
     /// The request in a slot.
     pub fn flight(&self, slot: Slot) -> Option<&Hashed<Flight>> {
         self.flights.binary_search_by_key(&slot, |(slot, _)| *slot).ok().map(|at| &self.flights[at].1)

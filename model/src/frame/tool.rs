@@ -3,11 +3,11 @@
 use tokkuri_core::id::Attempt;
 use tokkuri_core::procedure::{Write, Written};
 use tokkuri_core::run::{ProgressDue, Run};
-use tokkuri_core::task::{Command, Fault};
+use tokkuri_core::task::{Command, Fault, Task};
 
 use crate::frame::action::Store;
 use crate::frame::claim::Judged;
-use crate::frame::payload::{Number, key, task_id};
+use crate::frame::payload::{Number, key, task_id, task_number};
 use crate::frame::scene::Do;
 use crate::frame::state::{Mail, Reply, Running, Slot, Then, Tool};
 use crate::frame::turn::Turn;
@@ -18,14 +18,41 @@ pub(super) const RESULT: Number = Number(9);
 pub(super) const FAULT: &str = "broken";
 
 impl Turn<'_> {
-    pub(super) fn spawn(&mut self, at: u8, task: u8, attempt: Attempt) {
+    pub(super) fn spawn(&mut self, at: u8, task: &Task<Number>) {
+        let (number, attempt, incarnation) = (task_number(task.id) as u8, task.attempt, task.node);
         let bit = 1 << (attempt.0 - 1);
-        if self.s.memory.tasks[usize::from(task)].spawned & bit != 0 {
-            self.breaks(Judged::OneLiveAttempt, || format!("run {} of task {task} is started twice", attempt.0));
+        if self.s.memory.tasks[usize::from(number)].spawned & bit != 0 {
+            self.breaks(Judged::OneLiveAttempt, || format!("run {} of task {number} is started twice", attempt.0));
         }
-        self.remember(|memory| memory.tasks[usize::from(task)].spawned |= bit);
-        let incarnation = self.s.nodes[usize::from(at)].id;
-        self.s.tools.push(Tool { task, attempt, node: at, incarnation, at: 0, got: [None; 2], ending: false });
+        self.remember(|memory| memory.tasks[usize::from(number)].spawned |= bit);
+        // There is a place for it at once: that is another world's.
+        let began = self.run(at, number, attempt, Run::begin).unwrap_or(false);
+        if began {
+            self.judge_begun(number, bit);
+        }
+        self.s.tools.push(Tool {
+            task: number,
+            attempt,
+            node: at,
+            incarnation,
+            at: 0,
+            got: [None; 2],
+            began,
+            ending: false,
+        });
+    }
+
+    /// The tool has noticed that it has to stop. What its node has to store of that, it stores.
+    pub(super) fn stop(&mut self, task: u8, attempt: Attempt) {
+        let Some(at) = self.tool_at(task, attempt) else { return };
+        let tool = self.s.tools[at];
+        let stop = self.run(tool.node, task, attempt, |run| run.stop()).flatten();
+        let command = stop.and_then(|stop| stop.end(attempt, tool.began, self.scene.restartable));
+        let Some(command) = command else { return self.leave(task, attempt) };
+        self.forget(task, attempt);
+        self.s.tools[at].ending = true;
+        let write = Running::Write(Box::new(Write::end(task_id(task), command)));
+        self.begin(Slot::Run(task, attempt), tool.node, write, Store::Well);
     }
 
     /// The tool does the next thing in its script.
@@ -125,9 +152,7 @@ impl Turn<'_> {
         self.forget(task, attempt);
         let Some(at) = self.tool_at(task, attempt) else { return };
         let tool = self.s.tools.remove(at);
-        if self.s.nodes[usize::from(tool.node)].id == tool.incarnation {
-            self.node(tool.node, |node| node.host.release(task_id(task), attempt));
-        }
+        self.node(tool.node, |node| node.host.release(task_id(task), attempt));
     }
 
     /// Drops what a run has under way.

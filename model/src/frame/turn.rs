@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use tokkuri_core::host::{Host, Watch};
 use tokkuri_core::id::{NodeId, TaskId};
-use tokkuri_core::procedure::{After, Create, Expire, Input, Read, Seen, Step, TakeOver, Write};
-use tokkuri_core::run::Stop;
+use tokkuri_core::lease::{Due, Sent};
+use tokkuri_core::procedure::{After, Create, Expire, Input, Local, Read, Seen, Step, TakeOver, Write};
 use tokkuri_core::store::{Answer, Load, Outcome, Request, Shelf, Unavailable};
 use tokkuri_core::task::{Effect, Task};
 use tokkuri_core::time::Millis;
 
 use crate::frame::action::{Action, Store};
-use crate::frame::hashed::Hashed;
+use crate::frame::hashed::{Aside, Hashed};
 use crate::frame::look;
-use crate::frame::payload::{LEASE_MS, Number, draft, joins, key, task_id, task_number};
+use crate::frame::payload::{Number, Who, draft, key, lease, task_id, task_number};
 use crate::frame::scene::{Scene, What};
-use crate::frame::state::{Flight, Heard, Mail, Memory, Node, Running, Slot, State, Then};
+use crate::frame::state::{Flight, Heard, Mail, Memory, Node, Renewal, Running, Slot, State, Then};
 
 /// How many rows a sweep takes at a time: all of them.
 const SWEEP: u32 = 8;
@@ -30,6 +30,27 @@ pub(super) struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn new(scene: &'a Scene, state: State) -> Self {
         Self { scene, s: state }
+    }
+
+    /// What is there before anything happens: nodes that have joined, and the task that runs, if one does.
+    pub(super) fn begins(mut self) -> State {
+        for at in 0..self.s.nodes.len() as u8 {
+            self.renew(at);
+        }
+        if self.scene.running {
+            let node = self.s.nodes[0].id;
+            let draft = Box::new(draft(0, Who::Ann, node, self.scene.restartable));
+            let Outcome::Inserted(task) = self.store(None, Request::Insert { draft, limit: None }) else {
+                unreachable!("the shelf was empty")
+            };
+            self.node(0, |node| {
+                node.host.local(Local::Reserve { id: task.id, attempt: task.attempt });
+                node.host.start(&task)
+            });
+            self.spawn(0, &task);
+        }
+        self.s.reached = Aside(0);
+        self.s
     }
 
     /// Makes the action happen.
@@ -58,7 +79,7 @@ impl<'a> Turn<'a> {
                 self.deliver(&mail);
             }
             Action::Act(task, attempt, store) => self.act(task, attempt, store),
-            Action::Stop(task, attempt) => self.leave(task, attempt),
+            Action::Stop(task, attempt) => self.stop(task, attempt),
             Action::WriteProgress(task, attempt) => self.write_progress(task, attempt),
             Action::Look(at) => {
                 let (shelf, now) = (self.s.shelf.clone(), self.s.now);
@@ -68,6 +89,7 @@ impl<'a> Turn<'a> {
                 self.begin(Slot::Expire(at), at, Running::Expire(Expire::new(SWEEP)), Store::Well);
             }
             Action::Sweep(at) => {
+                self.judge_sweep(at);
                 let number = self.s.memory.sweeps[usize::from(at)];
                 self.remember(|memory| memory.sweeps[usize::from(at)] += 1);
                 let heir = Some(self.s.nodes[usize::from(at)].id);
@@ -75,6 +97,10 @@ impl<'a> Turn<'a> {
                 self.begin(Slot::Sweep(at, number), at, Running::TakeOver(Box::new(sweep)), Store::Well);
             }
             Action::Renew(at) => self.renew(at),
+            Action::Beat(at) => self.beat(at),
+            Action::Carry(at) => self.carry(at),
+            Action::Told(at) => self.told(at),
+            Action::Operate => self.operate(),
             Action::Crash(at) => self.crash(at),
             Action::Wait => {
                 let ms = self.scene.waits[usize::from(self.s.memory.waited)];
@@ -83,6 +109,7 @@ impl<'a> Turn<'a> {
             }
         }
         self.s.mail.sort_unstable_by_key(Hashed::hash_code);
+        self.s.renewals.sort_unstable_by_key(Hashed::hash_code);
         self.s.tools.sort_unstable();
         self.s
     }
@@ -102,6 +129,11 @@ impl<'a> Turn<'a> {
         let (caller, node) = (request.who.caller(), self.s.nodes[usize::from(request.door)].id);
         let id = task_id(request.what.task());
         let procedure = match request.what {
+            // A node that drains, or holds no lease, creates nothing, and says so.
+            What::Create { task, .. } if !self.s.takes_up(request.door) => {
+                self.remember(|memory| memory.tasks[usize::from(task)].reply = Heard::Refused);
+                return;
+            }
             What::Create { task, .. } => {
                 let draft = draft(task, request.who, node, self.scene.restartable);
                 Running::Create(Box::new(Create::new(draft, Some(self.scene.limit))))
@@ -122,9 +154,7 @@ impl<'a> Turn<'a> {
     /// Begins a procedure. If it reads first, that is done at once: to begin and to wait is nobody's to see.
     pub(super) fn begin(&mut self, slot: Slot, node: u8, mut procedure: Running, store: Store) {
         let waits = procedure.step(Input::Begin);
-        let incarnation = self.s.nodes[usize::from(node)].id;
-        let orphans = Vec::new();
-        let flight = Flight { node, incarnation, procedure, waits, stored: false, failures: 0, orphans };
+        let flight = Flight { node, procedure, waits, stored: false, failures: 0, orphans: Vec::new() };
         match flight.waits {
             Step::Store(_) => self.step_of(slot, flight, store),
             Step::Host(_) | Step::Pause { .. } | Step::Done { .. } => self.go_on(slot, flight),
@@ -140,15 +170,13 @@ impl<'a> Turn<'a> {
     /// What a procedure wants of its own node is done at once: a driver does not wait in between.
     fn go_on(&mut self, slot: Slot, mut flight: Flight) {
         while let Step::Host(local) = flight.waits {
-            if self.s.nodes[usize::from(flight.node)].id == flight.incarnation {
-                self.node(flight.node, |node| node.host.local(local));
-            }
+            self.node(flight.node, |node| node.host.local(local));
             flight.waits = flight.procedure.step(Input::Host);
         }
         if let Step::Done { reply, after } = &flight.waits {
             let (reply, after) = (reply.clone(), after.clone());
             self.judge_reply(slot, &flight, &reply, &after);
-            self.done(slot, flight.node, flight.incarnation, &reply, after);
+            self.done(slot, flight.node, &reply, after);
             return;
         }
         let at = self.s.flights.binary_search_by_key(&slot, |(slot, _)| *slot).expect_err("the slot is free");
@@ -232,23 +260,17 @@ impl<'a> Turn<'a> {
     }
 
     /// A procedure is done: what it wants to have happen is on its way, to happen in some order.
-    fn done(
-        &mut self,
-        slot: Slot,
-        node: u8,
-        incarnation: NodeId,
-        reply: &crate::frame::state::Reply,
-        after: Vec<After<Number>>,
-    ) {
+    fn done(&mut self, slot: Slot, node: u8, reply: &crate::frame::state::Reply, after: Vec<After<Number>>) {
         let then = self.then(slot, reply);
-        if self.s.nodes[usize::from(node)].id != incarnation || after.is_empty() {
+        if after.is_empty() {
             self.after_all(then);
             return;
         }
+        let here = self.s.nodes[usize::from(node)].id;
         for after in after {
             // What a node reads of other nodes' tasks is nothing to it, unless it may come to run them.
             let idle = match &after.seen {
-                Seen::Task(task) => !self.scene.has_leases() && task.node != incarnation,
+                Seen::Task(task) => !self.scene.has_leases() && task.node != here,
                 Seen::Gone => !self.scene.has_leases() && self.s.nodes[usize::from(node)].host.run(after.id).is_none(),
             };
             if idle && then == Then::Nothing {
@@ -283,9 +305,9 @@ impl<'a> Turn<'a> {
         let here = self.s.nodes[usize::from(at)].id;
         for effect in &after.effects {
             match (effect, &after.seen) {
-                (Effect::Start { node, .. }, Seen::Task(task)) if *node == here => {
+                (Effect::Start { .. }, Seen::Task(task)) => {
                     if self.node(at, |node| node.host.start(task)) {
-                        self.spawn(at, task_number(after.id) as u8, task.attempt);
+                        self.spawn(at, task);
                     }
                 }
                 (Effect::Signal { node, .. }, seen) if *node != here => {
@@ -319,19 +341,93 @@ impl<'a> Turn<'a> {
         outcome
     }
 
-    /// A node whose lease ran out stops everything and goes on as another: its tasks may be somebody else's by now.
+    /// The node does what is due about its lease, and is answered at once.
     fn renew(&mut self, at: u8) {
-        let now = self.s.now;
-        let node = &self.s.nodes[usize::from(at)];
-        if now < node.leased {
-            let request = Request::Renew { node: node.id, load: Load::default(), lease_ms: LEASE_MS };
-            if let Outcome::Leased { until, .. } = self.store(None, request) {
-                self.s.nodes[usize::from(at)].change(|node| node.leased = until);
-            }
-        } else {
-            self.s.nodes[usize::from(at)].change(|node| node.host.halt(Stop::LeaseLost));
-            self.reincarnate(at);
+        while let Some(Renewal::Asked { request, sent, .. }) = self.due(at) {
+            let answer = Answer { now: self.s.now, outcome: self.store(None, request) };
+            self.answered(at, sent, &answer);
         }
+        self.heed(at);
+    }
+
+    /// The node does what is due about its lease; what it asks is on its way.
+    fn beat(&mut self, at: u8) {
+        while let Some(asked) = self.due(at) {
+            self.s.renewals.push(Hashed::new(asked));
+        }
+        self.heed(at);
+    }
+
+    /// What the node asks about its lease now, if anything. If its lease is lost, it has stopped everything by then.
+    fn due(&mut self, at: u8) -> Option<Renewal> {
+        loop {
+            let own = self.s.own(at);
+            let due = self.s.nodes[usize::from(at)].change(|node| Some(node.lease.as_mut()?.due(own, Load::default())));
+            match due? {
+                Due::Ask(request, sent) => return Some(Renewal::Asked { node: at, request: *request, sent }),
+                Due::At(_) => return None,
+                Due::Lost => self.rejoin(at),
+            }
+        }
+    }
+
+    fn carry(&mut self, at: u8) {
+        let renewal = self.s.renewals.remove(usize::from(at));
+        if let Renewal::Asked { node, request, sent } = Renewal::clone(&renewal) {
+            let answer = Answer { now: self.s.now, outcome: self.store(None, request) };
+            self.s.renewals.push(Hashed::new(Renewal::Answered { node, sent, answer }));
+        }
+    }
+
+    fn told(&mut self, at: u8) {
+        let renewal = self.s.renewals.remove(usize::from(at));
+        if let Renewal::Answered { node, sent, answer } = &*renewal {
+            self.answered(*node, *sent, answer);
+            self.heed(*node);
+        }
+    }
+
+    fn answered(&mut self, at: u8, sent: Sent, answer: &Answer<Number>) {
+        let own = self.s.own(at);
+        self.s.nodes[usize::from(at)].change(|node| {
+            if let Some(lease) = &mut node.lease {
+                lease.answered(own, sent, answer);
+            }
+        });
+        if let Outcome::Leased { drain, .. } = answer.outcome {
+            self.remember(|memory| memory.drains[usize::from(at)] = drain);
+        }
+    }
+
+    /// Runs are told whether the node drains.
+    fn heed(&mut self, at: u8) {
+        let draining = self.s.draining(at);
+        if draining != self.s.nodes[usize::from(at)].host.draining() {
+            self.node(at, |node| node.host.drain(draining));
+        }
+    }
+
+    /// The node's lease is lost: everything stops, and it goes on as another.
+    fn rejoin(&mut self, at: u8) {
+        let id = NodeId(self.s.nodes[usize::from(at)].id.0 + u64::from(self.scene.nodes));
+        self.node(at, |node| {
+            node.host.rejoin(id);
+            if let Some(lease) = &mut node.lease {
+                lease.begin_again(id);
+                node.id = lease.node();
+            }
+            node.watch = Watch::new(node.id);
+        });
+        self.remember(|memory| memory.drains[usize::from(at)] = None);
+        self.judge_rejoin(at, id);
+    }
+
+    fn operate(&mut self) {
+        let Some((at, ms)) = self.scene.drain else { return };
+        let drain = (self.s.memory.operated == 0).then_some(ms);
+        let node = self.s.nodes[usize::from(at)].id;
+        self.remember(|memory| memory.operated += 1);
+        self.store(None, Request::Drain { node, drain });
     }
 
     /// Everything in the node's memory is gone.
@@ -354,19 +450,13 @@ impl<'a> Turn<'a> {
         }
         self.s.flights.retain(|(_, flight)| flight.node != at);
         self.s.mail.retain(|mail| mail.node() != at);
+        self.s.renewals.retain(|renewal| renewal.node() != at);
         self.s.tools.retain(|tool| tool.node != at);
-        self.reincarnate(at);
-    }
-
-    fn reincarnate(&mut self, at: u8) {
-        let id = NodeId(self.s.nodes[usize::from(at)].id.0 + 2);
-        let mut leased = Millis(u64::MAX);
-        if self.scene.has_leases()
-            && let Outcome::Leased { until, .. } = self.store(None, joins(id))
-        {
-            leased = until;
-        }
-        self.s.nodes[usize::from(at)] = Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), leased });
+        let id = NodeId(self.s.nodes[usize::from(at)].id.0 + u64::from(self.scene.nodes));
+        let lease = self.scene.has_leases().then(|| lease(id));
+        self.s.nodes[usize::from(at)] = Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease });
+        self.remember(|memory| memory.drains[usize::from(at)] = None);
+        self.renew(at);
     }
 }
 

@@ -12,11 +12,11 @@ pub(super) fn scene(dice: &mut Dice) -> Scene {
     let mut requests: Vec<_> = (0..tasks)
         .map(|task| {
             let who = if dice.below(5) == 0 { Who::Bob } else { Who::Ann };
-            Request { door: dice.below(2) as u8, who, what: What::Create { task, retries: None } }
+            Request { door: dice.below(3) as u8, who, what: What::Create { task, retries: None } }
         })
         .collect();
     while requests.len() < 250 {
-        let (door, task) = (dice.below(2) as u8, dice.below(u64::from(tasks)) as u8);
+        let (door, task) = (dice.below(3) as u8, dice.below(u64::from(tasks)) as u8);
         let who = match dice.below(12) {
             0 => Who::Bob,
             1 => Who::AnnUnscoped,
@@ -57,15 +57,18 @@ pub(super) fn scene(dice: &mut Dice) -> Scene {
     Scene {
         name: "walk",
         about: "hundreds of tasks, everything going wrong",
-        nodes: 2,
+        nodes: 3,
         running: false,
         restartable: dice.below(2) == 0,
         requests,
         tool: script[dice.below(script.len() as u64) as usize].clone(),
         limit: 1 + dice.below(40) as u32,
         waits,
-        expiry: [true; 2],
-        sweeps: [50; 2],
+        expiry: [true; 3],
+        sweeps: [50; 3],
+        slow: (dice.below(2) == 0).then_some(0),
+        drain: (dice.below(2) == 0).then(|| (dice.below(3) as u8, 1_000 * dice.below(20))),
+        undrain: dice.below(2) == 0,
         looks: true,
         replies_get_lost: true,
         faults: Faults {

@@ -63,7 +63,7 @@ fn expiry(large: bool) -> Scene {
         requests,
         tool: vec![Do::Progress(1), Do::Fail],
         waits: vec![TTL_MS - 1_000, 1_000, 5_000],
-        expiry: [true; 2],
+        expiry: [true, true, false],
         faults: Faults { crash: 1, away: 1, ..Faults::default() },
         reaches: &["ttl_not_early", "stop_is_true", "cancel_reaches_run", "terminal_is_final"],
         ..Scene::default()
@@ -94,7 +94,7 @@ fn take_over(large: bool) -> Scene {
         requests: if large { vec![ann(1, CANCEL), ann(1, GET)] } else { vec![ann(1, CANCEL)] },
         tool: vec![Do::Progress(1), Do::Complete],
         waits: if large { vec![LEASE_MS - 1_000, 1_000] } else { vec![LEASE_MS] },
-        sweeps: [0, 1],
+        sweeps: [0, 1, 0],
         faults: Faults { mute: u8::from(large), ..Faults::default() },
         reaches: &["orphan_ends", "one_live_attempt", "one_outcome", "cancel_reaches_run", "place_given_back"],
         ..Scene::default()
@@ -110,7 +110,7 @@ fn two_sweeps(large: bool) -> Scene {
         requests: if large { vec![ann(1, CANCEL)] } else { vec![] },
         tool: vec![Do::Complete],
         waits: vec![LEASE_MS],
-        sweeps: [1, 1],
+        sweeps: [1, 1, 0],
         faults: Faults { mute: 1, ..Faults::default() },
         reaches: &["orphan_ends", "one_live_attempt", "place_given_back"],
         ..Scene::default()

@@ -103,7 +103,7 @@ fn restarted(large: bool) -> Scene {
         },
         tool: if large { vec![ASK_A, A, ASK_B, B, Do::Complete] } else { vec![ASK_A, A, Do::Complete] },
         waits: vec![LEASE_MS],
-        sweeps: [0, 1],
+        sweeps: [0, 1, 0],
         reaches: &["first_answer_wins", "one_live_attempt", "no_lost_wakeup", "orphan_ends"],
         ..Scene::default()
     }

@@ -1,6 +1,7 @@
 //! The worlds: each a list of scenes, small and large.
 
 mod cancel;
+mod cluster;
 mod create;
 mod follow;
 mod input;
@@ -77,7 +78,8 @@ fn tasks<const N: usize>(scenes: [Scene; N]) -> Vec<Part> {
 }
 
 /// All worlds.
-pub const ALL: &[Named] = &[cancel::WORLD, input::WORLD, create::WORLD, quota::WORLD, follow::WORLD, queue::WORLD];
+pub const ALL: &[Named] =
+    &[cancel::WORLD, input::WORLD, create::WORLD, quota::WORLD, cluster::WORLD, follow::WORLD, queue::WORLD];
 
 /// The worlds beside the frame, and their own claims.
 pub const SMALL: &[(&str, &[Claim])] = &[("follow", crate::follow::CLAIMS), ("queue", crate::queue::CLAIMS)];

@@ -51,7 +51,7 @@ fn ends(large: bool) -> Scene {
         },
         tool: vec![Do::Complete],
         waits: vec![TTL_MS],
-        expiry: [false, true],
+        expiry: [false, true, false],
         reaches: &["quota_holds", "quota_freed_once", "cancel_reaches_run"],
         ..Scene::default()
     }
