@@ -5,7 +5,7 @@
 //! is ready, everybody may know who reaches it: probes come without tokens.
 
 mod ready;
-mod token;
+pub(crate) mod token;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

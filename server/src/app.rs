@@ -76,6 +76,7 @@ pub struct Tokkuri<H = NoHandler> {
     recorder: Option<Recorder>,
     metrics: Option<Metrics>,
     tls: Option<Tls>,
+    signals: bool,
 }
 
 /// A server without a handler of the user's: it has nothing but its tools.
@@ -151,6 +152,7 @@ impl<H: ServerHandler> Tokkuri<H> {
             recorder: None,
             metrics: None,
             tls: None,
+            signals: true,
         }
     }
 
@@ -265,6 +267,14 @@ impl<H: ServerHandler> Tokkuri<H> {
         self
     }
 
+    /// Neither sends signals to other nodes nor takes theirs: a switch of the test bed. What they bring sooner, looks at the store
+    /// bring later.
+    #[must_use]
+    pub fn without_signals(mut self) -> Self {
+        self.signals = false;
+        self
+    }
+
     /// Lets a test bed hold the node at its named points.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -333,8 +343,19 @@ impl<H: ServerHandler> Tokkuri<H> {
 
         let stopping = CancellationToken::new();
         let door = Arc::new(door(&settings, &engine, handler.clone(), guard, stopping.clone())?);
-        let (connections, tls) = (settings.connections, self.tls);
-        Ok(Server { engine, handler, door, stopping, shutdown: settings.shutdown, connections, tls, admin: None })
+        let (connections, tls, signals) = (settings.connections, self.tls, self.signals);
+        Ok(Server {
+            engine,
+            handler,
+            door,
+            stopping,
+            shutdown: settings.shutdown,
+            connections,
+            tls,
+            signals,
+            grpc: None,
+            admin: None,
+        })
     }
 }
 

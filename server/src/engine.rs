@@ -8,6 +8,7 @@ pub(crate) mod followers;
 mod heartbeat;
 mod hints;
 mod node;
+mod operate;
 mod peers;
 mod places;
 mod presence;
@@ -15,10 +16,12 @@ pub mod probe;
 pub mod recorder;
 mod runner;
 mod task_run;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -39,7 +42,7 @@ use tokkuri_core::wire::Json;
 
 pub use heartbeat::Closed;
 pub use node::NodeLoop;
-pub use peers::{Alone, Peers};
+pub use peers::Peers;
 pub(crate) use places::{Ticket, WAITING};
 pub(crate) use presence::Presence;
 pub(crate) use task_run::TaskRun;
@@ -121,7 +124,7 @@ pub struct Engine {
     stopping: CancellationToken,
     started: Instant,
     hints: Hints,
-    peers: Arc<dyn Peers>,
+    peers: OnceLock<Arc<dyn Peers>>,
     probe: Option<Arc<dyn Probe>>,
     recorder: Option<Recorder>,
     metrics: Arc<Metrics>,
@@ -165,7 +168,7 @@ impl Engine {
             stopping: CancellationToken::new(),
             started: Instant::now(),
             hints: Hints::default(),
-            peers: Arc::new(Alone),
+            peers: OnceLock::new(),
             probe: None,
             recorder: None,
             metrics: Arc::new(metrics),
@@ -173,11 +176,9 @@ impl Engine {
         })
     }
 
-    /// Tells these nodes of what is stored. Default: nobody ([`Alone`]).
-    #[must_use]
-    pub fn with_peers(mut self, peers: Arc<dyn Peers>) -> Self {
-        self.peers = peers;
-        self
+    /// Tells these nodes of what is stored. Default: nobody. Only the first ones that it is given are told.
+    pub fn set_peers(&self, peers: Arc<dyn Peers>) {
+        let _ = self.peers.set(peers);
     }
 
     /// Counts in this registry instead of a new one.

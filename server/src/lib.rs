@@ -1,7 +1,7 @@
 //! MCP tools as tasks that survive, over the model-checked machines of [`tokkuri_core`].
 //!
 //! The crate map: [`app`] puts a server together, [`tool`] is how a tool is declared, [`store`] where tasks are kept, [`engine`] drives core's machines,
-//! [`listener`] accepts connections, [`auth`] says who is calling, [`config`] what an operator can set, [`telemetry`] what is counted, [`admin`] where operators look, [`client`] speaks to such servers, [`cli`] is the command.
+//! [`listener`] accepts connections, [`auth`] says who is calling, [`config`] what an operator can set, [`telemetry`] what is counted, [`admin`] where operators look, [`client`] speaks to such servers, [`cluster`] is what nodes and operators say over gRPC, [`cli`] is the command.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod app;
 pub mod auth;
 pub mod cli;
 pub mod client;
+pub mod cluster;
 pub mod config;
 pub mod demo;
 pub mod engine;

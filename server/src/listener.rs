@@ -70,9 +70,31 @@ pub(crate) async fn serve(
     tls: Option<Tls>,
     stop: CancellationToken,
 ) {
+    accept(listener, router, protocol(&limits), limits, tls, stop).await;
+}
+
+/// The same for what speaks HTTP/2 alone, as gRPC does. No web page can make a browser do that unasked.
+pub(crate) async fn serve_http2(
+    listener: TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+    tls: Option<Tls>,
+    stop: CancellationToken,
+) {
+    accept(listener, router, protocol(&limits).http2_only(), limits, tls, stop).await;
+}
+
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    http: auto::Builder<TokioExecutor>,
+    limits: ConnectionLimits,
+    tls: Option<Tls>,
+    stop: CancellationToken,
+) {
     let places = Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS)));
     let turning_away = Arc::new(Semaphore::new(TURNED_AWAY));
-    let http = Arc::new(protocol(&limits));
+    let http = Arc::new(http);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {

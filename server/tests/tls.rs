@@ -54,7 +54,19 @@ impl Drop for Serving {
 }
 
 fn serve(directory: &Path) -> Serving {
-    let arguments = ["serve", "--config", "t.toml", "--http", "127.0.0.1:0", "--admin", "off", "--store", "memory"];
+    let arguments = [
+        "serve",
+        "--config",
+        "t.toml",
+        "--http",
+        "127.0.0.1:0",
+        "--grpc",
+        "off",
+        "--admin",
+        "off",
+        "--store",
+        "memory",
+    ];
     let mut child = tokkuri(directory, &arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -172,7 +184,19 @@ fn a_file_that_is_none_is_named_with_its_setting_and_the_exit_code_is_2() {
     ] {
         let text = format!("[tls]\ncert = \"{cert}\"\nkey = \"{key}\"\n");
         fs::write(directory.path().join("t.toml"), text).unwrap();
-        let arguments = ["serve", "--config", "t.toml", "--http", "127.0.0.1:0", "--admin", "off", "--store", "memory"];
+        let arguments = [
+            "serve",
+            "--config",
+            "t.toml",
+            "--http",
+            "127.0.0.1:0",
+            "--grpc",
+            "off",
+            "--admin",
+            "off",
+            "--store",
+            "memory",
+        ];
         let output = tokkuri(directory.path(), &arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{cert} {key}: {said}");

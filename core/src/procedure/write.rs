@@ -39,6 +39,8 @@ pub struct Write<P> {
 enum Guard {
     /// A client: owner and scopes are checked, and a store that fails is told to the client.
     Caller(Caller),
+    /// An operator, whom no owner binds; a failing store is told to them.
+    Operator,
     /// A run or the node itself; a failing store is told to it.
     Node,
     /// The end of a run: tried until it is stored or no longer wanted.
@@ -105,6 +107,11 @@ impl<P: Payload> Write<P> {
     /// `tasks/cancel` by `caller`.
     pub const fn cancel(id: TaskId, caller: Caller) -> Self {
         Self::new(id, Guard::Caller(caller), Command::Cancel)
+    }
+
+    /// A cancel by an operator: whoever owns the task, it is cancelled as its owner would.
+    pub const fn cancel_by_operator(id: TaskId) -> Self {
+        Self::new(id, Guard::Operator, Command::Cancel)
     }
 
     /// The cancel of a task whose create reply nobody received: nobody can name it.
@@ -253,7 +260,7 @@ impl<P: Payload> Write<P> {
 
     fn unavailable(&mut self, unavailable: Unavailable) -> Step<P, Written<P>> {
         match self.guard {
-            Guard::Caller(_) | Guard::Node => done(Written::Unavailable(unavailable)),
+            Guard::Caller(_) | Guard::Operator | Guard::Node => done(Written::Unavailable(unavailable)),
             Guard::Persistent if mutant!(EndGivesUp) => done(Written::Unavailable(unavailable)),
             Guard::Persistent => self.pause(),
         }
@@ -271,7 +278,9 @@ impl<P: Payload> Write<P> {
     fn gone(&self) -> Step<P, Written<P>> {
         let after = match self.guard {
             Guard::Caller(_) => Vec::new(),
-            Guard::Node | Guard::Persistent => vec![After { id: self.id, seen: Seen::Gone, effects: Vec::new() }],
+            Guard::Operator | Guard::Node | Guard::Persistent => {
+                vec![After { id: self.id, seen: Seen::Gone, effects: Vec::new() }]
+            }
         };
         Step::Done { reply: Written::Absent, after }
     }
@@ -395,6 +404,33 @@ mod tests {
             assert!(matches!(reply, Written::Done(task) if task.phase == Phase::Completed(Number(9))));
             assert_eq!(after[0].effects, [Effect::Publish]);
         }
+    }
+
+    #[test]
+    fn an_operators_cancel_asks_for_no_owner_and_does_what_the_owners_would() {
+        let (mut shelf, node, id) = {
+            let (shelf, _, id) = stored();
+            (shelf, draft(1).node, id)
+        };
+        let mut drive = |mut write: Write<Number>| {
+            let mut input = Input::Begin;
+            loop {
+                input = match write.step(input) {
+                    Step::Store(request) => Input::Store(shelf.carry_out(T0, request)),
+                    Step::Pause { .. } => Input::Paused,
+                    Step::Host(_) => Input::Host,
+                    Step::Done { reply, after } => return (reply, after),
+                }
+            }
+        };
+        let (reply, after) = drive(Write::cancel_by_operator(id));
+        assert!(matches!(reply, Written::Done(task) if task.phase == Phase::Cancelled));
+        assert_eq!(after[0].effects, [Effect::Publish, Effect::Signal { node, attempt: Attempt::FIRST }]);
+        let (reply, after) = drive(Write::cancel_by_operator(id));
+        assert!(matches!(reply, Written::Done(task) if task.phase == Phase::Cancelled), "acknowledged again");
+        assert!(after.iter().all(|after| after.effects.is_empty()));
+        let (reply, _) = drive(Write::cancel_by_operator(TaskId::from_bytes([9; 18])));
+        assert_eq!(reply, Written::Absent);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn a_waiter_has_one_place_and_the_latest_waker_counts() {
 
 #[test]
 fn what_lives_is_told_by_status_as_it_was_seen_last() {
-    let registry = Registry::new(2);
+    let registry = Registry::new(2, NodeId(1));
     let mut task = task();
     let live = |working, input_required| Live { working, input_required };
     registry.local(Local::Reserve { id: task.id, attempt: task.attempt });

@@ -14,7 +14,7 @@ use tokkuri_core::time::Millis;
 use crate::frame::action::{Action, Store};
 use crate::frame::hashed::{Aside, Hashed};
 use crate::frame::look;
-use crate::frame::payload::{Number, Who, draft, key, lease, task_id, task_number};
+use crate::frame::payload::{Number, Who, draft, key, lease, task_id};
 use crate::frame::scene::{Scene, What};
 use crate::frame::state::{Flight, Heard, Mail, Memory, Node, Renewal, Running, Slot, State, Then};
 

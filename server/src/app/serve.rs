@@ -17,7 +17,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{ENDPOINT, NoHandler};
 use crate::admin::Admin;
-use crate::config::Secret;
+use crate::cluster::{Grpc, GrpcError, Serving};
+use crate::config::{GrpcConfig, Secret};
 use crate::engine::{Engine, NodeLoop};
 use crate::listener::{self, ConnectionLimits, Tls};
 use crate::mcp::door::Door;
@@ -35,6 +36,9 @@ pub struct Server<H = NoHandler> {
     pub(super) connections: ConnectionLimits,
     pub(super) tls: Option<Tls>,
     pub(super) admin: Option<(Arc<Admin>, TcpListener)>,
+    /// Whether nodes tell each other of changes.
+    pub(super) signals: bool,
+    pub(super) grpc: Option<Grpc>,
 }
 
 impl<H: ServerHandler> Server<H> {
@@ -64,6 +68,16 @@ impl<H: ServerHandler> Server<H> {
         Ok(self)
     }
 
+    /// Serves gRPC on a listener of its own, until the server has drained: signals between the nodes of a store, and operators
+    /// ([`cluster`](crate::cluster)). `listen` of the configuration is not looked at.
+    ///
+    /// # Errors
+    /// [`GrpcError`]: other machines reach the listener and nobody is asked for a token or a certificate, say.
+    pub fn grpc(mut self, listener: TcpListener, config: &GrpcConfig) -> Result<Self, GrpcError> {
+        self.grpc = Some(Grpc::new(&self.engine, listener, config, self.signals)?);
+        Ok(self)
+    }
+
     /// Serves on `listener` until `stop` is over, then drains: no new requests, runs may end within the configured time, what
     /// is left is failed.
     ///
@@ -71,7 +85,7 @@ impl<H: ServerHandler> Server<H> {
     /// If the listener fails.
     pub async fn serve(mut self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let working = self.begin().await;
-        let served = self.serve_http(listener, stop).await;
+        let served = self.serve_http(listener, working.until(stop)).await;
         working.end().await;
         served
     }
@@ -99,9 +113,9 @@ impl<H: ServerHandler> Server<H> {
             }
         };
         let served = match listener {
-            Some(listener) => self.serve_http(listener, over).await,
+            Some(listener) => self.serve_http(listener, working.until(over)).await,
             None => {
-                over.await;
+                working.until(over).await;
                 self.engine.shut_down(self.shutdown).await;
                 self.stopping.cancel();
                 Ok(())
@@ -130,7 +144,11 @@ impl<H: ServerHandler> Server<H> {
         if let Some(admin) = readiness {
             admin.readiness().begun();
         }
-        Working { node: tokio::spawn(node.run()), admin, stop_admin }
+        let grpc = match self.grpc.take() {
+            Some(grpc) => Some(grpc.serve(&self.engine).await),
+            None => None,
+        };
+        Working { node: tokio::spawn(node.run()), grpc, admin, stop_admin }
     }
 
     async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
@@ -162,16 +180,28 @@ impl<H: ServerHandler> Server<H> {
 #[derive(Debug)]
 struct Working {
     node: JoinHandle<()>,
+    grpc: Option<Serving>,
     admin: Option<JoinHandle<()>>,
     stop_admin: CancellationToken,
 }
 
 impl Working {
+    /// Over when `stop` is, and health says that the node leaves.
+    async fn until(&self, stop: impl Future<Output = ()>) {
+        stop.await;
+        if let Some(grpc) = &self.grpc {
+            grpc.leaves().await;
+        }
+    }
+
     /// Ends it for good: when this is over, it holds nothing of the store any more.
     async fn end(self) {
         self.node.abort();
         // It was told to end; that it did so by being aborted is no news.
         let _ = self.node.await;
+        if let Some(grpc) = self.grpc {
+            grpc.end().await;
+        }
         self.stop_admin.cancel();
         if let Some(mut admin) = self.admin
             && tokio::time::timeout(Duration::from_secs(1), &mut admin).await.is_err()

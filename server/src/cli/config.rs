@@ -5,7 +5,8 @@ use std::{io::Write as _, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::Exit;
-use crate::config::{Config, unavailable};
+use crate::cluster::may_listen;
+use crate::config::{Config, GrpcConfig, unavailable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
@@ -31,7 +32,12 @@ with 2. Only the file is looked at, not the environment.")]
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
     let ConfigCommand::Check { file } = &args.command;
     let config = Config::load(Some(file), std::iter::empty())?;
-    let missing = unavailable(&config);
+    let mut missing = unavailable(&config);
+    if let Some(address) = config.grpc.listen.address(GrpcConfig::DEFAULT_LISTEN)
+        && let Err(exposed) = may_listen(address, &config.grpc)
+    {
+        missing.push(format!("grpc.listen: {exposed}"));
+    }
     for line in &missing {
         eprintln!("error: {}: {line}", file.display());
     }
@@ -59,5 +65,7 @@ mod tests {
         let error = check("[tasks]\nttl = 1").unwrap_err();
         assert!(error.to_string().ends_with("t.toml:2: there is no setting tasks.ttl; did you mean ttl_ms?"));
         assert_eq!(check("[[tool]]\nname = 't'\ncommand = ['true']").unwrap(), Exit::Usage);
+        assert_eq!(check("grpc.listen = '0.0.0.0:8090'").unwrap(), Exit::Usage);
+        assert_eq!(check("grpc.listen = '0.0.0.0:8090'\ngrpc.token = 't'").unwrap(), Exit::Ok);
     }
 }

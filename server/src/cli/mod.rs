@@ -3,6 +3,7 @@
 //! `serve` and the client commands share nothing but this file: each command lives in a file of its own, and what it
 //! prints for scripts goes to standard output, everything else to standard error.
 
+mod admin;
 mod arguments;
 mod call;
 mod config;
@@ -44,6 +45,7 @@ Examples:
   tokkuri demo                             see a task, a question and a cancel on your own files
   tokkuri serve --tools demo --root .      serve the demo tools on http://127.0.0.1:8080/mcp
   tokkuri call hash_files --arg path=.     call one of them and watch it
+  tokkuri admin watch                      see every task of every node change
   tokkuri config check tokkuri.toml        find out what is wrong with a configuration
 
 {EXIT_CODES}"))]
@@ -65,6 +67,8 @@ Exits with 0 only if everything went as it should.")]
     Call(call::CallArgs),
     /// Look at a task, follow it, answer it, cancel it.
     Task(task::TaskArgs),
+    /// See what the nodes of a store do, and act as their operator.
+    Admin(admin::AdminArgs),
     /// Work with configuration files.
     Config(config::ConfigArgs),
     /// Print the completion script of a shell.
@@ -147,6 +151,7 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Demo => demo::run().await,
         Command::Call(args) => call::run(args).await,
         Command::Task(args) => task::run(args).await,
+        Command::Admin(args) => admin::run(args).await,
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "tokkuri", &mut std::io::stdout().lock());
@@ -180,6 +185,15 @@ mod tests {
             "task cancel T",
             "task answer T k accept --json {}",
             "task answer T k decline",
+            "admin nodes",
+            "admin tasks --status working,failed --tool t --owner o --node n --older-than 10m --limit 5 -o json",
+            "admin task -72ZQ5BzVbWM-hX6D1tJoy_ --payloads --grpc 127.0.0.1:1 --token t",
+            "admin cancel T --ca f --cert f --key f",
+            "admin drain n --deadline 30s",
+            "admin undrain n",
+            "admin watch --current -o table",
+            "admin metrics --node n",
+            "admin prune",
             "config check f",
             "completions bash",
         ] {
@@ -197,6 +211,11 @@ mod tests {
             "serve --store tasks.db",
             "serve --tools all",
             "task answer T k maybe",
+            "admin",
+            "admin tasks --status done",
+            "admin tasks --older-than 10",
+            "admin nodes --cert f",
+            "admin nodes -o yaml",
         ] {
             let words = std::iter::once("tokkuri").chain(line.split(' '));
             let error = Cli::try_parse_from(words).expect_err(line);

@@ -10,10 +10,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::admin::may_listen;
+use crate::admin;
 use crate::app::{BuildError, Settings, Tokkuri};
 use crate::cli::{Exit, ServeArgs, Stop, ToolSet};
-use crate::config::{self, AdminConfig, Config, KeyPair, Limit, Listener, LogFormat, StoreUrl};
+use crate::cluster;
+use crate::config::{self, AdminConfig, Config, GrpcConfig, KeyPair, Limit, Listener, LogFormat, StoreUrl};
 use crate::engine::TaskSettings;
 use crate::listener::{ConnectionLimits, Tls};
 use crate::store::postgres::PostgresOptions;
@@ -40,9 +41,6 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     if let Some(first) = missing.first() {
         return Err(Stop::new(Exit::Usage, first).into());
     }
-    if let Listener::At(_) = config.grpc.listen {
-        tracing::warn!("grpc.listen: this build has no such listener; it stays off");
-    }
     let app = match &config.tls {
         Some(files) => app.tls(tls(files)?),
         None => app,
@@ -62,12 +60,17 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
         true => Some(bind("server.http", config.server.http).await?),
         false => None,
     };
-    let mut admin = "off".to_owned();
+    let mut grpc = "off".to_owned();
+    if let Some(listener) = bind_grpc(config, args.stdio).await? {
+        grpc = listener.local_addr()?.to_string();
+        server = server.grpc(listener, &config.grpc).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+    }
+    let mut admin_at = "off".to_owned();
     // With --stdio as with HTTP: a client that starts servers of its own wants no port taken that it did not ask for.
     if (!args.stdio || args.admin.is_some())
         && let Some(listener) = bind_admin(config).await?
     {
-        admin = listener.local_addr()?.to_string();
+        admin_at = listener.local_addr()?.to_string();
         server = server.admin(listener, config.admin.token.as_ref())?;
     }
     let stop = stop_signal()?;
@@ -77,7 +80,7 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
         Some(listener) => listener.local_addr()?.to_string(),
         None => "off".to_owned(),
     };
-    let ready = format!("listening http={http} grpc=off admin={admin} node={node}");
+    let ready = format!("listening http={http} grpc={grpc} admin={admin_at} node={node}");
     match listener {
         listener if args.stdio => {
             eprintln!("{ready}");
@@ -189,15 +192,32 @@ fn cannot_listen(setting: &str, address: SocketAddr, error: &std::io::Error) -> 
 async fn bind_admin(config: &Config) -> Result<Option<TcpListener>, Stop> {
     let admin = &config.admin;
     let Some(address) = admin.listen.address(AdminConfig::DEFAULT_LISTEN) else { return Ok(None) };
-    may_listen(address, admin.token.as_ref())
+    admin::may_listen(address, admin.token.as_ref())
         .map_err(|exposed| Stop::new(Exit::Usage, format!("admin.listen: {exposed}")))?;
-    match (admin.listen, TcpListener::bind(address).await) {
-        // Nobody asked for this address: another server on this machine has it, most likely, and is no reason not to serve.
+    bind_unless_taken("admin", admin.listen, address).await
+}
+
+/// Listens for other nodes and operators. Beside --stdio only if somebody says so: whoever starts servers for themselves wants no
+/// ports taken.
+async fn bind_grpc(config: &Config, stdio: bool) -> Result<Option<TcpListener>, Stop> {
+    if stdio && config.grpc.listen == Listener::Unset {
+        return Ok(None);
+    }
+    let Some(address) = config.grpc.listen.address(GrpcConfig::DEFAULT_LISTEN) else { return Ok(None) };
+    cluster::may_listen(address, &config.grpc)
+        .map_err(|exposed| Stop::new(Exit::Usage, format!("grpc.listen: {exposed}")))?;
+    bind_unless_taken("grpc", config.grpc.listen, address).await
+}
+
+/// Listens. Where nobody asked for the address, another server on this machine has it, most likely, which is no reason not to
+/// serve.
+async fn bind_unless_taken(name: &str, asked: Listener, address: SocketAddr) -> Result<Option<TcpListener>, Stop> {
+    match (asked, TcpListener::bind(address).await) {
         (Listener::Unset, Err(error)) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            tracing::warn!("admin.listen: {address} is taken, so nothing is served for operators; choose with --admin");
+            tracing::warn!("{name}.listen: {address} is taken, so nothing is served there; choose with --{name}");
             Ok(None)
         }
-        (_, bound) => bound.map(Some).map_err(|error| cannot_listen("admin.listen", address, &error)),
+        (_, bound) => bound.map(Some).map_err(|error| cannot_listen(&format!("{name}.listen"), address, &error)),
     }
 }
 

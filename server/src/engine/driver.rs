@@ -64,9 +64,15 @@ impl Engine {
                 }
                 // Runs and followers here learn of it below.
                 (Effect::Signal { node, .. }, Seen::Task(task)) if ![self.node(), NodeId::NOBODY].contains(node) => {
-                    self.peers.signal(*node, after.id, task.revision);
+                    if let Some(peers) = self.peers.get() {
+                        peers.signal(*node, after.id, task.revision);
+                    }
                 }
-                (Effect::Publish, Seen::Task(task)) => self.peers.publish(after.id, task.revision),
+                (Effect::Publish, Seen::Task(task)) => {
+                    if let Some(peers) = self.peers.get() {
+                        peers.publish(after.id, task.revision);
+                    }
+                }
                 // What has expired every node knows by its own clock.
                 (Effect::Start { .. } | Effect::Signal { .. } | Effect::Publish | Effect::Release { .. }, _) => {}
             }

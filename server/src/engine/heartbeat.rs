@@ -93,7 +93,7 @@ impl Engine {
             let draining = self.lease().draining(self.uptime());
             if draining != told {
                 told = draining;
-                self.drain(draining);
+                self.heed(draining);
             }
             self.beaten.notify_waiters();
         }
@@ -145,7 +145,7 @@ impl Engine {
         true
     }
 
-    fn drain(&self, draining: Draining) {
+    fn heed(&self, draining: Draining) {
         let stopped = self.registry.drain(draining);
         match draining {
             Draining::No => tracing::info!("the node takes tasks again"),

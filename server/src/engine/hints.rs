@@ -78,6 +78,9 @@ impl Engine {
     /// behind, the task is read once and shown to them; if not, nothing is read. Hints for a task that is being read are
     /// taken together.
     pub fn hint(self: &Arc<Self>, id: TaskId, revision: Option<Revision>) {
+        if let Some(peers) = self.peers.get() {
+            peers.heard(id, revision);
+        }
         if !self.is_behind(id, revision.unwrap_or(SOME_REVISION)) || !self.hints.begin(id, revision) {
             return;
         }
@@ -100,6 +103,11 @@ impl Engine {
             }
         }
         std::future::pending().await
+    }
+
+    /// Whether somebody here wants to know of the task, and knows this revision already.
+    pub(crate) fn knows(&self, id: TaskId, revision: Revision) -> bool {
+        !self.is_behind(id, revision) && self.is_behind(id, SOME_REVISION)
     }
 
     /// Whether a run or a follower here has not seen this revision.

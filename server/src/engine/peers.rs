@@ -16,14 +16,10 @@ pub trait Peers: fmt::Debug + Send + Sync + 'static {
 
     /// Followers of the task, on whichever node, have something to see.
     fn publish(&self, id: TaskId, revision: Revision);
-}
 
-/// A node that is alone, or leaves the others to find out by themselves.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
-
-impl Peers for Alone {
-    fn signal(&self, _: NodeId, _: TaskId, _: Revision) {}
-
-    fn publish(&self, _: TaskId, _: Revision) {}
+    /// Another node, or the store, says that the task has changed. Nobody is to be told; whoever watches all tasks from here may
+    /// want to know.
+    fn heard(&self, id: TaskId, revision: Option<Revision>) {
+        let _ = (id, revision);
+    }
 }

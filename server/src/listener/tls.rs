@@ -5,9 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -50,6 +53,14 @@ pub enum TlsError {
 }
 
 impl TlsError {
+    /// The file that is wrong; the key's if the two do not fit.
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { file, .. } | Self::Empty { file, .. } => file,
+            Self::Unfit { key, .. } => key,
+        }
+    }
+
     /// Whether it is the key that is wrong, rather than the certificate.
     pub(crate) fn is_the_keys(&self, key: &Path) -> bool {
         match self {
@@ -66,6 +77,19 @@ impl Tls {
     /// # Errors
     /// [`TlsError`] names the file and what would be right.
     pub fn from_pem_files(cert: &Path, key: &Path) -> Result<Self, TlsError> {
+        Self::new(cert, key, None, &[b"h2", b"http/1.1"])
+    }
+
+    /// The same for HTTP/2 alone. With `client_ca`, a PEM file of authorities, clients have to show a certificate that comes from
+    /// one of them.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file and what would be right.
+    pub(crate) fn for_http2(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Self, TlsError> {
+        Self::new(cert, key, client_ca, &[b"h2"])
+    }
+
+    fn new(cert: &Path, key: &Path, client_ca: Option<&Path>, protocols: &[&[u8]]) -> Result<Self, TlsError> {
         let (chain, secret) = (read(cert)?, read(key)?);
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain).collect::<Result<_, _>>().map_err(|error| {
             TlsError::Empty { file: cert.to_owned(), wanted: "certificate", reason: error.to_string() }
@@ -80,13 +104,16 @@ impl Tls {
             reason: error.to_string(),
         })?;
         let unfit = |reason| TlsError::Unfit { cert: cert.to_owned(), key: key.to_owned(), reason };
-        let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(unfit)?
-            .with_no_client_auth()
-            .with_single_cert(chain, secret)
             .map_err(unfit)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let builder = match client_ca {
+            Some(file) => builder.with_client_cert_verifier(verifier(file, provider)?),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_single_cert(chain, secret).map_err(unfit)?;
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
@@ -105,6 +132,22 @@ impl fmt::Debug for Tls {
 /// chosen another one keeps it.
 pub fn use_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Whoever checks clients' certificates against the authorities in `file`.
+fn verifier(file: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let empty = |reason: String| TlsError::Empty { file: file.to_owned(), wanted: "authority's certificate", reason };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&read(file)?) {
+        let certificate = certificate.map_err(|error| empty(error.to_string()))?;
+        roots.add(certificate).map_err(|error| empty(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(empty("there is no CERTIFICATE section".to_owned()));
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| empty(error.to_string()))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, TlsError> {

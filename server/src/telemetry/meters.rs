@@ -76,15 +76,12 @@ pub(crate) struct Meters {
     pub(super) conflicts: Counter,
     pub(super) lease_renewals: Counter,
     pub(super) lease_losses: Counter,
-    /// For whoever signals other nodes.
-    #[allow(dead_code, reason = "nodes do not signal each other yet")]
     pub(crate) signals: Signals,
     http: [[Counter; CLASSES.len()]; HttpMethod::ALL.len()],
 }
 
 /// Signals between nodes.
 #[derive(Debug)]
-#[allow(dead_code, reason = "nodes do not signal each other yet")]
 pub(crate) struct Signals {
     /// Another node has taken it.
     pub(crate) sent: Counter,

@@ -43,6 +43,10 @@ async fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         Some(recorder) => app.recorder(recorder),
         None => app,
     };
+    let app = match std::env::var("TOKKURI_TEST_NO_SIGNALS").as_deref() {
+        Ok("1") => app.without_signals(),
+        _ => app,
+    };
     serve(app, &config, args).await
 }
 

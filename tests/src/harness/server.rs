@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -92,6 +92,12 @@ impl Bed {
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
         self
+    }
+
+    /// Where it is to listen for gRPC: a free loopback port unless this is said.
+    #[must_use]
+    pub fn grpc(self, address: &str) -> Self {
+        self.arg("--grpc").arg(address)
     }
 
     /// Sets an environment variable.
@@ -181,6 +187,11 @@ impl Bed {
         }
         let output = child.wait_with_output().expect("its end");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The directory in which the server runs.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// The file of the SQLite store.

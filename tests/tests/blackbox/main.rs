@@ -5,6 +5,8 @@
 //! Names like H05 are those of the table of hard inputs: what went wrong in systems like this one.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod admin;
+mod admin_access;
 mod arguments;
 mod authorization;
 mod budget;

@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokkuri_core::access::{Caller, Owner, Scopes};
 use tokkuri_core::id::NodeId;
-use tokkuri_core::payload::Capabilities;
-use tokkuri_core::procedure::{Answered, Created, Written};
+use tokkuri_core::procedure::{Answered, Written};
 use tokkuri_core::signal::Subscription;
 use tokkuri_core::store::Request;
 use tokkuri_core::task::Status;
 use tokkuri_core::wire::Json;
 
 use super::*;
-use crate::engine::{NewTask, NodeLoop, Peers, TaskSettings};
+use crate::engine::testing::{self, caller, create, until, within};
+use crate::engine::{NodeLoop, Peers};
 use crate::store::{MemoryStore, Reply, Store};
-use crate::tool::{CallInfo, RunContext, TaskMode, Tool, ToolSet};
 
 /// A store in memory that counts loads, holds them up while it is told to, and gives hints.
 #[derive(Debug)]
@@ -81,61 +78,17 @@ impl Peers for Told {
     }
 }
 
-fn caller() -> Caller {
-    let owner = Owner { principal: "a".into(), server: "s".into(), client: "".into(), resource: "".into() };
-    Caller { owner, scopes: Scopes::Unrestricted }
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-/// A tool that runs until it is stopped.
-fn endless() -> Tool {
-    Tool::new("endless", |_: Nothing, _: RunContext| async move {
-        std::future::pending::<()>().await;
-        Ok("never")
-    })
-    .task(TaskMode::Optional)
-}
-
-fn engine(store: &Arc<Counting>, peers: Arc<dyn Peers>) -> Arc<Engine> {
-    let mut tools = ToolSet::new();
-    tools.add(endless()).unwrap();
-    // Nobody looks at the store by himself while a test runs.
-    let settings = TaskSettings { poll_interval_ms: 60_000, ..TaskSettings::default() };
+fn engine(store: &Arc<Counting>, peers: Option<Arc<dyn Peers>>) -> Arc<Engine> {
     let store: Arc<dyn Store> = Arc::<Counting>::clone(store);
-    Arc::new(Engine::new(store, tools, settings).unwrap().with_peers(peers))
+    let engine = testing::engine(store);
+    if let Some(peers) = peers {
+        engine.set_peers(peers);
+    }
+    engine
 }
 
 fn alone(store: &Arc<Counting>) -> Arc<Engine> {
-    engine(store, Arc::new(crate::engine::Alone))
-}
-
-async fn create(engine: &Arc<Engine>) -> TaskId {
-    // A node without a lease creates nothing.
-    if !engine.lease_held() {
-        tokio::spawn(Arc::clone(engine).keep_lease());
-        engine.joined(Duration::from_secs(10)).await;
-    }
-    let owner = caller().owner;
-    let new = NewTask {
-        tool: Arc::clone(engine.tools().find("endless").unwrap()),
-        arguments: Json::parse("{}").unwrap(),
-        caller: caller(),
-        capabilities: Capabilities::default(),
-        info: CallInfo {
-            tool: "endless".into(),
-            principal: owner.principal,
-            client: owner.client,
-            resource: owner.resource,
-            scopes: Vec::new(),
-            traceparent: None,
-        },
-    };
-    match engine.create(new).await {
-        Created::Task(task) => task.id,
-        other => panic!("{other:?}"),
-    }
+    engine(store, None)
 }
 
 async fn cancel(engine: &Arc<Engine>, id: TaskId) -> Revision {
@@ -145,22 +98,13 @@ async fn cancel(engine: &Arc<Engine>, id: TaskId) -> Revision {
     }
 }
 
-async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), what).await.expect("it comes within ten seconds")
-}
-
 async fn next(subscription: &mut Subscription<Json>) -> Option<Status> {
     within(poll_fn(|cx| subscription.poll_next(cx))).await.map(|task| task.status())
 }
 
 /// Over once there is no run on this node.
 async fn idle(engine: &Arc<Engine>) {
-    within(async {
-        while !engine.registry.is_empty() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| engine.registry.is_empty()).await;
 }
 
 #[tokio::test]
@@ -186,12 +130,7 @@ async fn nothing_is_read_for_what_is_known_and_for_what_is_nobodys_here() {
     here.hint(theirs, None);
     // A hint that is worth a load shows that those before it were not.
     here.hint(mine, None);
-    within(async {
-        while !here.hints.lock().is_empty() || store.loads() == before {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| here.hints.lock().is_empty() && store.loads() > before).await;
     assert_eq!(store.loads(), before + 1);
 }
 
@@ -205,12 +144,7 @@ async fn hints_that_come_while_the_task_is_read_are_taken_together() {
     let before = store.loads();
     store.held.send_replace(true);
     here.hint(id, None);
-    within(async {
-        while store.loads() == before {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| store.loads() > before).await;
     // The reading that is held up is older than this.
     let commit = tokio::spawn({
         let there = Arc::clone(&there);
@@ -240,23 +174,13 @@ async fn a_storm_of_hints_reads_no_more_than_so_many_tasks_at_a_time() {
     for id in &ids {
         here.hint(*id, None);
     }
-    within(async {
-        while store.loads() < before + AT_ONCE {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| store.loads() >= before + AT_ONCE).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     assert_eq!(store.loads(), before + AT_ONCE);
     store.held.send_replace(false);
-    within(async {
-        while !here.hints.lock().is_empty() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| here.hints.lock().is_empty()).await;
     assert_eq!(store.loads(), before + ids.len());
 }
 
@@ -282,7 +206,7 @@ async fn the_stores_own_hints_reach_followers() {
 async fn peers_are_told_of_what_is_stored_and_of_nothing_else() {
     let store = Counting::new();
     let told = Arc::new(Told::default());
-    let (here, there) = (engine(&store, Arc::<Told>::clone(&told)), alone(&store));
+    let (here, there) = (engine(&store, Some(Arc::<Told>::clone(&told))), alone(&store));
     let (mine, theirs) = (create(&here).await, create(&there).await);
     told.published.lock().unwrap().clear();
 
