@@ -61,8 +61,10 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
         false => None,
     };
     let mut grpc = "off".to_owned();
+    let mut advertised = None;
     if let Some(listener) = bind_grpc(config, args.stdio).await? {
         grpc = listener.local_addr()?.to_string();
+        advertised = cluster::advertised(listener.local_addr()?, &config.grpc);
         server = server.grpc(listener, &config.grpc).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
     }
     let mut admin_at = "off".to_owned();
@@ -75,7 +77,7 @@ pub async fn serve<H: ServerHandler>(app: Tokkuri<H>, config: &Config, args: &Se
     }
     let stop = stop_signal()?;
     let node = config.server.node.clone().unwrap_or_else(node_name);
-    server.engine().identify(&node, None);
+    server.engine().identify(&node, advertised.map(Into::into));
     let http = match &listener {
         Some(listener) => listener.local_addr()?.to_string(),
         None => "off".to_owned(),
