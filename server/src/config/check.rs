@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AuthConfig, Config, ConfigError, KeyPair, Origin, Reach, TaskUse, TokenKeys, ToolConfig, UpstreamConfig,
+    AuthConfig, Config, ConfigError, KeyPair, Origin, Reach, TaskMode, TokenKeys, ToolConfig, UpstreamConfig,
     file::{Draft, PairDraft, ToolDraft, UpstreamDraft},
 };
 
@@ -117,7 +117,7 @@ fn finish_upstream(origin: &Origin, draft: UpstreamDraft) -> Result<UpstreamConf
         name,
         reach,
         prefix: draft.prefix,
-        task: draft.task.unwrap_or(TaskUse::Optional),
+        task: draft.task.unwrap_or(TaskMode::Optional),
         scopes: draft.scopes,
         token_env: draft.token_env,
     })

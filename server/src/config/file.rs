@@ -9,7 +9,7 @@ use toml::{
 };
 
 use super::{
-    Config, ConfigError, Jwks, Origin, Secret, TaskUse, ToolConfig,
+    Config, ConfigError, Jwks, Origin, Secret, TaskMode, ToolConfig,
     raw::Raw,
     settings::{SECTIONS, Setting, TOOL, UPSTREAM},
     suggest,
@@ -58,7 +58,7 @@ impl Default for ToolDraft {
             tool: ToolConfig {
                 name: String::new(),
                 description: None,
-                task: TaskUse::None,
+                task: TaskMode::None,
                 scopes: Vec::new(),
                 command: Vec::new(),
                 input_schema: any_object.as_object().cloned().unwrap_or_default(),
@@ -77,7 +77,7 @@ pub(super) struct UpstreamDraft {
     pub(super) url: Option<String>,
     pub(super) command: Option<Vec<String>>,
     pub(super) prefix: String,
-    pub(super) task: Option<TaskUse>,
+    pub(super) task: Option<TaskMode>,
     pub(super) scopes: Vec<String>,
     pub(super) token_env: Option<String>,
 }

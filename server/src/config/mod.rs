@@ -45,7 +45,8 @@ pub use sections::{AdminConfig, AuthConfig, GrpcConfig, KeyPair, ServerConfig, T
 pub use store_url::{StoreUrl, StoreUrlError};
 pub(crate) use suggest::nearest;
 pub use tables::{Reach, ToolConfig, UpstreamConfig};
-pub use types::{Jwks, Limit, Listener, LogFormat, Secret, TaskUse, TokenKeys};
+pub use tokkuri_core::admission::TaskMode;
+pub use types::{Jwks, Limit, Listener, LogFormat, Secret, TokenKeys};
 
 /// A whole configuration; [`Config::default`] is what a server uses that was told nothing.
 #[derive(Debug, Clone, PartialEq, Default)]

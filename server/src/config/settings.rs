@@ -3,7 +3,7 @@
 //! File and environment read through this one table, so a setting that is added here can be set in both.
 
 use super::{
-    Jwks, Limit, LogFormat, StoreUrl, TaskUse,
+    Jwks, Limit, LogFormat, StoreUrl, TaskMode,
     file::{Draft, ToolDraft, UpstreamDraft},
     raw::{Expected, Raw, is_url, node_name},
 };
@@ -216,7 +216,7 @@ pub(super) const SECTIONS: &[Section] = &[
 pub(super) const TOOL: &[Setting<ToolDraft>] = &[
     open("name", |t, v| tool_name(v).map(|x| t.name = Some(x))),
     open("description", |t, v| v.any_text("a text").map(|x| t.tool.description = Some(x))),
-    open("task", |t, v| v.word(TASK_USES).map(|x| t.tool.task = x)),
+    open("task", |t, v| v.word(TASK_MODES).map(|x| t.tool.task = x)),
     open("scopes", |t, v| scopes(v).map(|x| t.tool.scopes = x)),
     open("command", |t, v| command(v).map(|x| t.tool.command = x)),
     open("input_schema", |t, v| {
@@ -240,13 +240,13 @@ pub(super) const UPSTREAM: &[Setting<UpstreamDraft>] = &[
     open("url", |u, v| v.url().map(|x| u.url = Some(x))),
     open("command", |u, v| command(v).map(|x| u.command = Some(x))),
     open("prefix", |u, v| v.any_text("a text").map(|x| u.prefix = x)),
-    open("task", |u, v| v.word(TASK_USES).map(|x| u.task = Some(x))),
+    open("task", |u, v| v.word(TASK_MODES).map(|x| u.task = Some(x))),
     open("scopes", |u, v| scopes(v).map(|x| u.scopes = x)),
     open("token_env", |u, v| v.text("the name of an environment variable").map(|x| u.token_env = Some(x))),
 ];
 
-const TASK_USES: &[(&str, TaskUse)] =
-    &[("none", TaskUse::None), ("optional", TaskUse::Optional), ("required", TaskUse::Required)];
+const TASK_MODES: &[(&str, TaskMode)] =
+    &[("none", TaskMode::None), ("optional", TaskMode::Optional), ("required", TaskMode::Required)];
 
 /// MCP 2026-07-28, tools: names are 1 to 128 of these characters.
 fn tool_name(value: &Raw<'_>) -> Result<String, Expected> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::TaskUse;
+use super::TaskMode;
 
 /// `[[tool]]`: a command of this machine served as a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct ToolConfig {
     /// What the tool does, told to clients. Default: nothing.
     pub description: Option<String>,
     /// Whether calls become tasks. Default `none`.
-    pub task: TaskUse,
+    pub task: TaskMode,
     /// Scopes that a caller needs. Default: none.
     pub scopes: Vec<String>,
     /// Program and arguments, run without a shell. Needed.
@@ -48,7 +48,7 @@ pub struct UpstreamConfig {
     /// Put before the names of its tools. Default: nothing.
     pub prefix: String,
     /// Whether calls of its tools become tasks. Default `optional`.
-    pub task: TaskUse,
+    pub task: TaskMode,
     /// Scopes that a caller needs. Default: none.
     pub scopes: Vec<String>,
     /// Environment variable that holds the token shown to it. Default: none.

@@ -173,7 +173,7 @@ fn every_setting_of_the_contract_reaches_its_field() {
         [ToolConfig {
             name: "docs".into(),
             description: Some("Builds the documentation.".into()),
-            task: TaskUse::Required,
+            task: TaskMode::Required,
             scopes: vec!["docs:write".into()],
             command: vec!["make".into(), "docs".into()],
             input_schema: schema.as_object().unwrap().clone(),
@@ -184,10 +184,10 @@ fn every_setting_of_the_contract_reaches_its_field() {
         }]
     );
     assert_eq!(config.upstreams[0].reach, Reach::Url("http://127.0.0.1:1/mcp".into()));
-    assert_eq!(config.upstreams[0].task, TaskUse::None);
+    assert_eq!(config.upstreams[0].task, TaskMode::None);
     assert_eq!(config.upstreams[0].token_env.as_deref(), Some("A_TOKEN"));
     assert_eq!(config.upstreams[1].reach, Reach::Command(vec!["b".into(), "--stdio".into()]));
-    assert_eq!(config.upstreams[1].task, TaskUse::Optional);
+    assert_eq!(config.upstreams[1].task, TaskMode::Optional);
 }
 
 #[test]

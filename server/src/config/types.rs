@@ -59,17 +59,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether calls of a tool become tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskUse {
-    /// `none`: never a task.
-    None,
-    /// `optional`: a task if the request declares the tasks extension.
-    Optional,
-    /// `required`: always a task; a request that does not declare the extension is refused.
-    Required,
-}
-
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
