@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+pub use tokkuri_core::task::Status as TaskStatus;
 
 use super::{ClientError, RpcError};
 
@@ -151,45 +152,6 @@ pub struct Question {
     /// Its parameters.
     #[serde(default)]
     pub params: Value,
-}
-
-/// Where a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// It runs.
-    Working,
-    /// It waits for answers.
-    InputRequired,
-    /// It ended with a result.
-    Completed,
-    /// It ended with an error.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl TaskStatus {
-    /// The wire's word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::InputRequired => "input_required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether nothing can change any more.
-    #[must_use]
-    pub fn is_terminal(self) -> bool {
-        match self {
-            Self::Working | Self::InputRequired => false,
-            Self::Completed | Self::Failed | Self::Cancelled => true,
-        }
-    }
 }
 
 /// A task as `tasks/get` and the create reply show it.
