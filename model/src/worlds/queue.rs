@@ -17,7 +17,7 @@ fn parts(bounds: Bounds) -> Vec<Part> {
     let places = |name, about, limit, owners: &[u8], again, back, reaches| {
         Part::Queue(Box::new(Places { name, about, limit, owners: owners.to_vec(), again, back, reaches }))
     };
-    let one: &[u8] = if large { &[0, 0, 0, 0, 1, 1, 1, 2, 2, 3] } else { &[0, 0, 0, 0, 1, 1, 2, 2] };
+    let one: &[u8] = if large { &[0, 0, 0, 0, 1, 1, 2, 2, 3] } else { &[0, 0, 0, 0, 1, 1, 2, 2] };
     let two: &[u8] = if large { &[0, 0, 0, 0, 0, 1, 1, 1, 2, 2] } else { &[0, 0, 0, 0, 0, 1, 1, 2] };
     let few: &[u8] = if large { &[0, 0, 0, 1, 1, 2] } else { &[0, 0, 1, 1] };
     vec![
