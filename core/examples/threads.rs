@@ -277,22 +277,14 @@ struct Client {
 impl Client {
     /// `tools/call` that becomes a task.
     fn call(&self) -> TaskId {
+        let owner = self.caller.owner.clone();
         let draft = Draft {
-            id: fresh_id(),
-            owner: self.caller.owner.clone(),
-            tool: "greet".into(),
-            scopes: Vec::new(),
-            granted: Vec::new(),
             capabilities: Capabilities { form: true, ..Capabilities::default() },
-            traceparent: None,
-            restartable: false,
-            arguments: Json::from(&serde_json::json!({})),
-            node: self.node.id,
             ttl_ms: 60_000,
             poll_interval_ms: 20,
             keep_ms: 10_000,
             max_questions: 8,
-            status_message: None,
+            ..Draft::new(fresh_id(), owner, "greet", Json::from(&serde_json::json!({})), self.node.id)
         };
         match self.node.drive(Create::new(draft, Some(10))) {
             Created::Task(task) => {

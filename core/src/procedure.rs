@@ -97,6 +97,18 @@ pub enum Step<P, R> {
     },
 }
 
+impl<P, R> Step<P, R> {
+    /// The same with another reply, for who drives procedures of several kinds.
+    pub fn map<S>(self, reply: impl FnOnce(R) -> S) -> Step<P, S> {
+        match self {
+            Self::Store(request) => Step::Store(request),
+            Self::Pause { ms } => Step::Pause { ms },
+            Self::Host(local) => Step::Host(local),
+            Self::Done { reply: it, after } => Step::Done { reply: reply(it), after },
+        }
+    }
+}
+
 /// A change of the node's own table of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Local {

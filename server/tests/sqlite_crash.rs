@@ -12,7 +12,6 @@ use std::sync::Arc;
 use tokkuri_core::Text;
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{Attempt, NodeId, Revision, TaskId};
-use tokkuri_core::payload::Capabilities;
 use tokkuri_core::store::{Outcome, Request};
 use tokkuri_core::task::{self, Draft, Task};
 use tokkuri_core::wire::Json;
@@ -118,26 +117,12 @@ fn say(task: &Task<Json>) {
 fn draft(writer: u64) -> Draft<Json> {
     let mut id = [0; 18];
     getrandom::fill(&mut id).expect("randomness");
+    let principal = format!("{writer}").into();
+    let owner = Owner { principal, server: "crash".into(), client: Text::default(), resource: Text::default() };
+    let arguments = Json::parse("{}").expect("JSON");
     Draft {
-        id: TaskId::from_bytes(id),
-        owner: Owner {
-            principal: format!("{writer}").into(),
-            server: "crash".into(),
-            client: Text::default(),
-            resource: Text::default(),
-        },
-        tool: "tool".into(),
-        scopes: Vec::new(),
-        granted: Vec::new(),
-        capabilities: Capabilities::ALL,
-        traceparent: None,
-        restartable: false,
-        arguments: Json::parse("{}").expect("JSON"),
-        node: NodeId(1),
-        ttl_ms: 3_600_000,
-        poll_interval_ms: 1_000,
         keep_ms: 1_000,
         max_questions: 1,
-        status_message: None,
+        ..Draft::new(TaskId::from_bytes(id), owner, "tool", arguments, NodeId(1))
     }
 }

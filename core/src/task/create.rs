@@ -45,6 +45,30 @@ pub struct Draft<P> {
     pub status_message: Option<Text>,
 }
 
+impl<P> Draft<P> {
+    /// A task that needs no scopes and may ask anything, is kept for an hour and its result for five minutes at least, and is not
+    /// run twice.
+    pub fn new(id: TaskId, owner: Owner, tool: impl Into<Text>, arguments: P, node: NodeId) -> Self {
+        Self {
+            id,
+            owner,
+            tool: tool.into(),
+            scopes: alloc::vec::Vec::new(),
+            granted: alloc::vec::Vec::new(),
+            capabilities: Capabilities::ALL,
+            traceparent: None,
+            restartable: false,
+            arguments,
+            node,
+            ttl_ms: 3_600_000,
+            poll_interval_ms: 1_000,
+            keep_ms: 300_000,
+            max_questions: 64,
+            status_message: None,
+        }
+    }
+}
+
 impl<P: Payload> Draft<P> {
     /// The task that the store inserts at `now`.
     pub fn created(self, now: Millis) -> Task<P> {

@@ -1,7 +1,5 @@
 //! Small tasks for the tests of the machines.
 
-use alloc::vec::Vec;
-
 use crate::Text;
 use crate::access::Owner;
 use crate::id::{Key, NodeId, TaskId};
@@ -41,21 +39,12 @@ pub(crate) fn owner(principal: &str) -> Owner {
 
 pub(crate) fn draft(id: u8) -> Draft<Number> {
     Draft {
-        id: TaskId::from_bytes([id; 18]),
-        owner: owner("a"),
-        tool: "t".into(),
-        scopes: Vec::new(),
-        granted: Vec::new(),
         capabilities: Capabilities { form: true, ..Capabilities::default() },
-        traceparent: None,
-        restartable: false,
-        arguments: Number(0),
-        node: NodeId(1),
         ttl_ms: TTL_MS,
         poll_interval_ms: 10,
         keep_ms: KEEP_MS,
         max_questions: 3,
-        status_message: None,
+        ..Draft::new(TaskId::from_bytes([id; 18]), owner("a"), "t", Number(0), NodeId(1))
     }
 }
 

@@ -104,30 +104,13 @@ mod tests {
     use super::*;
     use crate::access::Owner;
     use crate::id::{NodeId, TaskId};
-    use crate::payload::Capabilities;
     use crate::task::{Command, Draft};
     use crate::time::Millis;
 
     fn task() -> Task<Json> {
         let owner = Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() };
-        Draft {
-            id: TaskId::from_bytes([0; 18]),
-            owner,
-            tool: "t".into(),
-            scopes: Vec::new(),
-            granted: Vec::new(),
-            capabilities: Capabilities::ALL,
-            traceparent: None,
-            restartable: false,
-            arguments: Json::parse("{}").unwrap(),
-            node: NodeId(1),
-            ttl_ms: 1_000,
-            poll_interval_ms: 250,
-            keep_ms: 10,
-            max_questions: 4,
-            status_message: None,
-        }
-        .created(Millis(0))
+        let draft = Draft::new(TaskId::from_bytes([0; 18]), owner, "t", Json::parse("{}").unwrap(), NodeId(1));
+        Draft { ttl_ms: 1_000, poll_interval_ms: 250, keep_ms: 10, ..draft }.created(Millis(0))
     }
 
     #[test]

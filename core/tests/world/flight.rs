@@ -62,20 +62,11 @@ pub(crate) enum Reply {
 impl Op {
     pub(super) fn step(&mut self, input: Input<Number>) -> Step<Number, Reply> {
         match self {
-            Self::Create(it) => map(it.step(input), Reply::Created),
-            Self::Read(it) => map(it.step(input), Reply::Read),
-            Self::Write(it) => map(it.step(input), Reply::Written),
-            Self::Expire(it) => map(it.step(input), Reply::Expired),
-            Self::TakeOver(it) => map(it.step(input), Reply::Taken),
+            Self::Create(it) => it.step(input).map(Reply::Created),
+            Self::Read(it) => it.step(input).map(Reply::Read),
+            Self::Write(it) => it.step(input).map(Reply::Written),
+            Self::Expire(it) => it.step(input).map(Reply::Expired),
+            Self::TakeOver(it) => it.step(input).map(Reply::Taken),
         }
-    }
-}
-
-fn map<R>(step: Step<Number, R>, reply: impl FnOnce(R) -> Reply) -> Step<Number, Reply> {
-    match step {
-        Step::Store(request) => Step::Store(request),
-        Step::Pause { ms } => Step::Pause { ms },
-        Step::Host(local) => Step::Host(local),
-        Step::Done { reply: it, after } => Step::Done { reply: reply(it), after },
     }
 }

@@ -43,20 +43,11 @@ pub(crate) fn caller(name: &str) -> Caller {
 /// The draft of the task with this number.
 pub(crate) fn draft(number: u8, owner: &str, node: NodeId, restartable: bool) -> Draft<Number> {
     Draft {
-        id: TaskId::from_bytes([number; 18]),
-        owner: caller(owner).owner,
-        tool: "tool".into(),
-        scopes: Vec::new(),
-        granted: Vec::new(),
         capabilities: Capabilities { form: true, ..Capabilities::default() },
-        traceparent: None,
         restartable,
-        arguments: Number(0),
-        node,
         ttl_ms: TTL_MS,
-        poll_interval_ms: 1_000,
         keep_ms: KEEP_MS,
         max_questions: MAX_QUESTIONS,
-        status_message: None,
+        ..Draft::new(TaskId::from_bytes([number; 18]), caller(owner).owner, "tool", Number(0), node)
     }
 }

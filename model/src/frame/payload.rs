@@ -104,20 +104,12 @@ pub fn lease(id: NodeId) -> Lease {
 /// The draft of the task with this number.
 pub fn draft(task: u8, who: Who, node: NodeId, restartable: bool) -> Draft<Number> {
     Draft {
-        id: task_id(task),
-        owner: owner(who.name()),
-        tool: "tool".into(),
         scopes: vec![SCOPE.into()],
         capabilities: Capabilities { form: true, ..Capabilities::default() },
-        granted: Vec::new(),
-        traceparent: None,
         restartable,
-        arguments: Number(0),
-        node,
-        status_message: None,
         ttl_ms: TTL_MS,
-        poll_interval_ms: 1_000,
         keep_ms: KEEP_MS,
         max_questions: MAX_QUESTIONS,
+        ..Draft::new(task_id(task), owner(who.name()), "tool", Number(0), node)
     }
 }

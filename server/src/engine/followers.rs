@@ -100,7 +100,6 @@ mod tests {
 
     use tokkuri_core::access::{Owner, Scopes};
     use tokkuri_core::id::NodeId;
-    use tokkuri_core::payload::Capabilities;
     use tokkuri_core::procedure::Write;
     use tokkuri_core::store::Node;
     use tokkuri_core::task::{Command, Draft, Status};
@@ -122,22 +121,14 @@ mod tests {
 
     /// A task of `a`'s that some other node runs.
     async fn insert(store: &Arc<dyn Store>, id: u8, ttl_ms: u64, scopes: &[&str]) -> TaskId {
+        let owner = caller("a", Scopes::Unrestricted).owner;
+        let arguments = Json::parse("{}").unwrap();
         let draft = Draft {
-            id: TaskId::from_bytes([id; 18]),
-            owner: caller("a", Scopes::Unrestricted).owner,
-            tool: "t".into(),
             scopes: scopes.iter().map(|scope| Text::from(*scope)).collect(),
-            granted: Vec::new(),
-            status_message: None,
-            capabilities: Capabilities::default(),
-            traceparent: None,
-            restartable: false,
-            arguments: Json::parse("{}").unwrap(),
-            node: NodeId(1),
             ttl_ms,
             poll_interval_ms: 10,
             keep_ms: 0,
-            max_questions: 1,
+            ..Draft::new(TaskId::from_bytes([id; 18]), owner, "t", arguments, NodeId(1))
         };
         let node = Node { id: NodeId(1), name: "other".into(), address: None, version: "1".into() };
         store.carry_out(Request::Join { node: Box::new(node), lease_ms: 60_000 }).answer().await;

@@ -4,29 +4,20 @@ use std::collections::BTreeMap;
 
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{Attempt, Key, NodeId, TaskId};
-use tokkuri_core::payload::Capabilities;
 use tokkuri_core::task::{Command, Draft, Fault, Task, invariant};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 /// A task that lives for a minute and may ask four questions.
 pub(super) fn task(restartable: bool) -> Task<Json> {
+    let owner = Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() };
+    let arguments = Json::parse("{}").expect("JSON");
     let draft = Draft {
-        id: TaskId::from_bytes([1; 18]),
-        owner: Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() },
-        tool: "t".into(),
-        scopes: Vec::new(),
-        granted: Vec::new(),
-        capabilities: Capabilities::ALL,
-        traceparent: None,
         restartable,
-        arguments: Json::parse("{}").expect("JSON"),
-        node: NodeId(1),
         ttl_ms: 60_000,
-        poll_interval_ms: 1_000,
         keep_ms: 1_000,
         max_questions: 4,
-        status_message: None,
+        ..Draft::new(TaskId::from_bytes([1; 18]), owner, "t", arguments, NodeId(1))
     };
     draft.created(Millis(1_000))
 }

@@ -123,7 +123,6 @@ fn event(message: &impl Serialize) -> Bytes {
 mod tests {
     use tokkuri_core::access::Owner;
     use tokkuri_core::id::NodeId;
-    use tokkuri_core::payload::Capabilities;
     use tokkuri_core::task::{Command, Draft};
     use tokkuri_core::time::Millis;
 
@@ -134,24 +133,10 @@ mod tests {
     }
 
     fn completed(result: &str) -> Task<Json> {
-        let mut task = Draft {
-            id: TaskId::from_bytes([0; 18]),
-            owner: Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() },
-            tool: "t".into(),
-            scopes: Vec::new(),
-            granted: Vec::new(),
-            status_message: None,
-            capabilities: Capabilities::default(),
-            traceparent: None,
-            restartable: false,
-            arguments: Json::parse("{}").unwrap(),
-            node: NodeId(1),
-            ttl_ms: 1_000,
-            poll_interval_ms: 250,
-            keep_ms: 10,
-            max_questions: 4,
-        }
-        .created(Millis(0));
+        let owner = Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() };
+        let arguments = Json::parse("{}").unwrap();
+        let draft = Draft::new(TaskId::from_bytes([0; 18]), owner, "t", arguments, NodeId(1));
+        let mut task = draft.created(Millis(0));
         let (by, result) = (task.attempt, Json::parse(result).unwrap());
         task.apply(Millis(0), Command::Complete { by, result, message: None }, &mut Vec::new()).unwrap();
         task

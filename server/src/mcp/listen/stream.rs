@@ -176,7 +176,6 @@ mod tests {
     use http_body_util::BodyExt;
     use tokkuri_core::access::{Caller, Owner, Scopes};
     use tokkuri_core::id::{NodeId, TaskId};
-    use tokkuri_core::payload::Capabilities;
     use tokkuri_core::procedure::Seen;
     use tokkuri_core::signal::Followers;
     use tokkuri_core::task::{Command, Draft, Task};
@@ -195,23 +194,8 @@ mod tests {
     impl Bed {
         fn new() -> Self {
             let owner = Owner { principal: "p".into(), server: "s".into(), client: "".into(), resource: "".into() };
-            let draft = Draft {
-                id: TaskId::from_bytes([0; 18]),
-                owner: owner.clone(),
-                tool: "t".into(),
-                scopes: Vec::new(),
-                granted: Vec::new(),
-                status_message: None,
-                capabilities: Capabilities::default(),
-                traceparent: None,
-                restartable: false,
-                arguments: Json::parse("{}").unwrap(),
-                node: NodeId(1),
-                ttl_ms: 100_000,
-                poll_interval_ms: 250,
-                keep_ms: 10,
-                max_questions: 4,
-            };
+            let arguments = Json::parse("{}").unwrap();
+            let draft = Draft::new(TaskId::from_bytes([0; 18]), owner.clone(), "t", arguments, NodeId(1));
             Self {
                 followers: Arc::new(Followers::new(1)),
                 task: draft.created(Millis(0)),

@@ -12,7 +12,6 @@ use tempfile::TempDir;
 use tokkuri_core::Text;
 use tokkuri_core::access::Owner;
 use tokkuri_core::id::{Attempt, NodeId, TaskId};
-use tokkuri_core::payload::Capabilities;
 use tokkuri_core::store::{Answer, Node};
 use tokkuri_core::task::{Command, Draft, Task};
 
@@ -51,23 +50,8 @@ fn id(n: u32) -> TaskId {
 }
 
 fn draft(n: u32) -> Draft<Json> {
-    Draft {
-        id: id(n),
-        owner: owner(),
-        tool: "tool".into(),
-        scopes: Vec::new(),
-        granted: Vec::new(),
-        capabilities: Capabilities::ALL,
-        traceparent: None,
-        restartable: false,
-        arguments: json(r#"{"n":1e300}"#),
-        node: NodeId(u64::MAX),
-        ttl_ms: 60_000,
-        poll_interval_ms: 1_000,
-        keep_ms: 30_000,
-        max_questions: 4,
-        status_message: None,
-    }
+    let draft = Draft::new(id(n), owner(), "tool", json(r#"{"n":1e300}"#), NodeId(u64::MAX));
+    Draft { ttl_ms: 60_000, keep_ms: 30_000, max_questions: 4, ..draft }
 }
 
 fn insert(n: u32) -> Request<Json> {
