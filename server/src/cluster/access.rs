@@ -66,6 +66,7 @@ impl Interceptor for Access {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_in_result, reason = "a test may panic")]
 mod tests {
     use tonic::Code;
 
