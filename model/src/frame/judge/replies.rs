@@ -1,6 +1,6 @@
 //! What a procedure ends with is held against the claims.
 
-use tokkuri_core::id::Key;
+use tokkuri_core::id::{Key, NodeId};
 use tokkuri_core::procedure::{After, Answered, Created, Seen, Written};
 use tokkuri_core::task::{Phase, Rejected, Status, Task};
 
@@ -181,7 +181,9 @@ impl Turn<'_> {
                 .iter()
                 .any(|tool| (task_id(tool.task), tool.attempt, tool.ending) == (task.id, attempt, true))
         {
-            let own = matches!(task.phase, Phase::Completed(_) | Phase::Failed(_)) && task.attempt == attempt;
+            let ended = matches!(task.phase, Phase::Completed(_) | Phase::Failed(_)) && task.attempt == attempt;
+            let handed_over = task.node == NodeId::NOBODY && task.attempt == attempt.next();
+            let own = ended || handed_over;
             self.holds(Judged::OneOutcome, own, || {
                 format!("a run is told that it ended its task, which is {}", say(task))
             });
