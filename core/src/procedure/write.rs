@@ -119,7 +119,13 @@ impl<P: Payload> Write<P> {
         Self::new(id, Guard::Node, Command::Cancel)
     }
 
-    /// What a run writes while it runs: progress, a question, the host's slot.
+    /// A question of a run. It is tried again until it is stored, or nobody waits for its answer any more: a run goes on while the
+    /// store is away.
+    pub const fn question(id: TaskId, command: Command<P>) -> Self {
+        Self::new(id, Guard::Persistent, command)
+    }
+
+    /// What a run writes while it runs, and may do without: progress, the host's slot.
     pub const fn report(id: TaskId, command: Command<P>) -> Self {
         Self::new(id, Guard::Node, command)
     }

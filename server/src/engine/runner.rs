@@ -117,7 +117,8 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>, pres
     let ended = match ended {
         Ok(outcome) => Ended::Of(settle(handle, tool, outcome)),
         Err(stop) => {
-            if !tool.grace.is_zero() && matches!(stop, Stop::Cancelled | Stop::Expired) {
+            let told = matches!(stop, Stop::Cancelled | Stop::Expired | Stop::Lost | Stop::LeaseLost);
+            if !tool.grace.is_zero() && told {
                 let _ = tokio::time::timeout(tool.grace, &mut run).await;
             }
             Ended::Stopped(stop)

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use futures_util::future::{Either, select};
 use tokkuri_core::Text;
 use tokkuri_core::id::{Attempt, Key, TaskId};
 use tokkuri_core::procedure::{Write, Written};
@@ -53,7 +54,12 @@ impl TaskRun {
         }
         self.engine.at(Point::BeforeAskWrite, self.id).await;
         let command = Command::Ask { by: self.attempt, key: key.clone(), request: request.clone() };
-        match Box::pin(self.engine.drive(Write::report(self.id, command))).await {
+        let stopped = std::pin::pin!(self.stopped());
+        let stored = match select(stopped, Box::pin(self.engine.drive(Write::question(self.id, command)))).await {
+            Either::Left((stop, _)) => return Err(AskError::Stopped(stop)),
+            Either::Right((stored, _)) => stored,
+        };
+        match stored {
             Written::Done(task) => {
                 let asked = task.live().and_then(|live| live.questions.get(&key));
                 if asked.is_some_and(|question| question.request != request) {

@@ -177,7 +177,9 @@ impl Tool {
     }
 
     /// How long a cancelled run may go on to clean up: its waits return [`Stop::Cancelled`](crate::tool::Stop::Cancelled) and
-    /// it has that long until it is dropped. Without a grace it is dropped at its next await.
+    /// it has that long until it is dropped. Without a grace it is dropped at its next await. A run whose task was taken over
+    /// ([`Stop::Lost`](crate::tool::Stop::Lost), [`Stop::LeaseLost`](crate::tool::Stop::LeaseLost)) has it as well; what it
+    /// returns is thrown away.
     #[must_use]
     pub const fn cancel_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
