@@ -51,7 +51,7 @@ pub enum What {
         /// Its time to live.
         ttl_ms: u64,
     },
-    /// A create was refused: the limit of live tasks.
+    /// There was no place for a task: the limit of live ones. It was refused, or ran in the request.
     AtTheLimit,
     /// A task was read.
     Read {

@@ -371,16 +371,17 @@ impl Prepared {
         Ok(reply)
     }
 
-    /// As [`Prepared::try_send`]; what says 503 is not judged, for it may come from where no request is read.
+    /// As [`Prepared::try_send`], but an answer with a status of 500 and above is not judged: whoever asks in the middle of
+    /// faults does so by itself.
     ///
     /// # Errors
     /// If there is no connection, or it ends before the answer does.
     ///
     /// # Panics
-    /// If the answer breaks the schemas.
-    pub async fn try_send_unjudged_if_unavailable(&self) -> Result<Reply, reqwest::Error> {
+    /// If another answer breaks the schemas.
+    pub async fn try_send_amid_faults(&self) -> Result<Reply, reqwest::Error> {
         let reply = read(self.respond().await?, &self.body["id"]).await?;
-        if self.judged && reply.status != 503 {
+        if self.judged && reply.status < 500 {
             let method = self.body["method"].as_str().unwrap_or_default();
             schema::judge(schema::Era::Modern, method, self.body.get("id"), &reply);
         }

@@ -211,7 +211,10 @@ impl Bed {
         command.arg("--store").arg(self.store_url());
         if let Some(toml) = &self.config {
             let file = self.dir.path().join("config.toml");
-            fs::write(&file, toml).expect("write the configuration");
+            // In one step: another node of the same bed may be reading it.
+            let mut whole = tempfile::NamedTempFile::new_in(self.dir.path()).expect("a file");
+            std::io::Write::write_all(&mut whole, toml.as_bytes()).expect("write the configuration");
+            whole.persist(&file).expect("put the configuration in place");
             command.arg("--config").arg(file);
         }
         command.args(&self.args);
