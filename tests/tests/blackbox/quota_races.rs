@@ -1,6 +1,6 @@
 //! H22: the count of live tasks never passes the limit and never goes below none, whatever races.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokkuri_tests::harness::raw::Connection;
@@ -40,6 +40,7 @@ async fn of_twenty_creates_at_once_with_one_place_left_one_succeeds() {
 
 #[tokio::test]
 async fn a_task_that_is_cancelled_completed_and_expired_at_once_frees_one_place() {
+    const TTL: Duration = Duration::from_millis(150);
     let server = bed().setting("tasks.max_per_principal", 2).setting("tasks.ttl_ms", 150).start();
     let client = server.client();
     for round in 0..40 {
@@ -52,7 +53,14 @@ async fn a_task_that_is_cancelled_completed_and_expired_at_once_frees_one_place(
         let state = client.task_get(&id).await;
         let gone = state.message["error"]["code"] == -32602;
         assert!(gone || is_terminal(state.task_status()), "{}", state.body);
-        assert_free(&client, 2).await;
+        let begun = Instant::now();
+        let created = create_at_once(&client, 5).await;
+        // A machine that takes longer than a task lives sees places come free meanwhile.
+        let slow = begun.elapsed() >= TTL;
+        assert!(created.len() == 2 || (slow && created.len() > 2), "{} of 2 places are free", created.len());
+        for id in created {
+            client.task_cancel(&id).await;
+        }
     }
 }
 
@@ -82,7 +90,7 @@ async fn a_thousand_connections_cut_in_the_middle_of_a_create_leave_every_place_
         cut.expect("no cut panics");
     }
     // A reply that was handed to the system before the cut counts as delivered: those tasks go on, and end with their ttl.
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     loop {
         let alive = client.runs().await;
         assert!(alive <= 8, "the limit held: {alive}");
