@@ -22,7 +22,7 @@
 //! | `tokkuri_store_unavailable_total` | counter | request | Requests that the store could not carry out. |
 //! | `tokkuri_store_conflicts_total` | counter | | Commits refused because somebody else's came first; each is made again from a new reading. |
 //! | `tokkuri_lease_renewals_total` | counter | | Times the store granted this node its lease. |
-//! | `tokkuri_lease_losses_total` | counter | | Times the store said that this node's lease had run out. |
+//! | `tokkuri_lease_losses_total` | counter | | Times this node lost its lease, stopped its runs and went on as another: it ran out, or the store said so. |
 //! | `tokkuri_signals_sent_total` | counter | | Signals that other nodes have taken. |
 //! | `tokkuri_signals_lost_total` | counter | | Signals given up: no room in the queue, no such peer, no answer in time. Whom they were for finds out by its next look at the store. |
 //! | `tokkuri_signals_received_total` | counter | | Signals of other nodes that arrived here. |

@@ -51,6 +51,14 @@ impl Readiness {
         if !self.begun.load(Ordering::Relaxed) {
             return Err("the server is starting: it takes over what earlier ones left behind");
         }
+        self.store_lately().await?;
+        match self.engine.lease_held() {
+            true => Ok(()),
+            false => Err("the server holds no lease: others may think that it is gone"),
+        }
+    }
+
+    async fn store_lately(&self) -> Verdict {
         let mut last = self.last.lock().await;
         if let Some((looked, verdict)) = *last
             && looked.elapsed() < GOOD_FOR
@@ -88,8 +96,8 @@ mod tests {
     use tokkuri_core::wire::Json;
 
     use super::*;
-    use crate::engine::TaskSettings;
-    use crate::store::{Reply, Store};
+    use crate::engine::{NodeLoop, TaskSettings};
+    use crate::store::{MemoryStore, Reply, Store};
     use crate::tool::ToolSet;
 
     #[derive(Clone, Copy, Debug)]
@@ -100,23 +108,35 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Moody(std::sync::Mutex<Mood>, AtomicUsize);
+    struct Moody {
+        mood: std::sync::Mutex<Mood>,
+        loads: AtomicUsize,
+        inner: MemoryStore,
+    }
+
+    impl Moody {
+        fn set(&self, mood: Mood) {
+            *self.mood.lock().unwrap() = mood;
+        }
+    }
 
     impl Store for Moody {
-        fn carry_out(&self, _: Request<Json>) -> Reply {
-            self.1.fetch_add(1, Ordering::Relaxed);
+        fn carry_out(&self, request: Request<Json>) -> Reply {
+            if let Request::Load { .. } = request {
+                self.loads.fetch_add(1, Ordering::Relaxed);
+            }
             let unavailable = Unavailable { why: "postgres://user:secret@host".into(), maybe_done: false };
-            let answer = |outcome| Answer { now: Millis(1), outcome };
-            match *self.0.lock().unwrap() {
-                Mood::Answers => Reply::Now(answer(Outcome::Loaded(None))),
-                Mood::Fails => Reply::Now(answer(Outcome::Unavailable(unavailable))),
+            match *self.mood.lock().unwrap() {
+                Mood::Answers => self.inner.carry_out(request),
+                Mood::Fails => Reply::Now(Answer { now: Millis(1), outcome: Outcome::Unavailable(unavailable) }),
                 Mood::Sleeps => Reply::Later(Box::pin(std::future::pending())),
             }
         }
     }
 
-    fn readiness(mood: Mood) -> (Arc<Moody>, Readiness) {
-        let store = Arc::new(Moody(mood.into(), AtomicUsize::new(0)));
+    fn readiness() -> (Arc<Moody>, Readiness) {
+        let store =
+            Arc::new(Moody { mood: Mood::Answers.into(), loads: AtomicUsize::new(0), inner: MemoryStore::new() });
         let engine =
             Engine::new(Arc::clone(&store) as Arc<dyn Store>, ToolSet::new(), TaskSettings::default()).unwrap();
         (store, Readiness::new(Arc::new(engine)))
@@ -124,28 +144,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_is_ready_while_the_store_answers() {
-        let (store, readiness) = readiness(Mood::Answers);
+        let (store, readiness) = readiness();
         assert!(readiness.look().await.unwrap_err().contains("starting"));
         readiness.begun();
+        assert!(readiness.look().await.unwrap_err().contains("lease"));
+        NodeLoop::new(Arc::clone(&readiness.engine)).begin().await;
         assert_eq!(readiness.look().await, Ok(()));
         for (mood, reason) in [(Mood::Fails, "not available"), (Mood::Sleeps, "within a second")] {
-            *store.0.lock().unwrap() = mood;
+            store.set(mood);
             tokio::time::advance(GOOD_FOR).await;
             let said = readiness.look().await.unwrap_err();
             assert!(said.contains(reason) && !said.contains("secret"), "{said}");
         }
-        *store.0.lock().unwrap() = Mood::Answers;
+        store.set(Mood::Answers);
         tokio::time::advance(GOOD_FOR).await;
         assert_eq!(readiness.look().await, Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_who_ask_are_one_question() {
-        let (store, readiness) = readiness(Mood::Answers);
+        let (store, readiness) = readiness();
+        NodeLoop::new(Arc::clone(&readiness.engine)).begin().await;
         readiness.begun();
         for _ in 0..100 {
             assert_eq!(readiness.look().await, Ok(()));
         }
-        assert_eq!(store.1.load(Ordering::Relaxed), 1);
+        assert_eq!(store.loads.load(Ordering::Relaxed), 1);
     }
 }

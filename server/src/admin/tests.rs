@@ -2,7 +2,7 @@ use http_body_util::BodyExt;
 use tower_service::Service;
 
 use super::*;
-use crate::engine::TaskSettings;
+use crate::engine::{NodeLoop, TaskSettings};
 use crate::store::MemoryStore;
 use crate::tool::ToolSet;
 
@@ -86,6 +86,7 @@ async fn there_is_nothing_to_change_here() {
         assert_eq!(status, 404, "{path}");
         assert!(body(answer).await.contains(word), "{path}");
     }
+    NodeLoop::new(Arc::clone(&admin.engine)).begin().await;
     admin.readiness().begun();
     let (status, answer) = ask(&admin, "GET", "/readyz", &host).await;
     assert_eq!((status, body(answer).await.as_str()), (200, "ready\n"));

@@ -141,6 +141,7 @@ impl Engine {
         // Everything stops under the old name before anything begins under the new one.
         let stopped = self.registry.rejoin(id);
         self.lease().begin_again(id);
+        self.meters.lease_losses.increment(1);
         tracing::warn!(stopped, node = %id, "the node's lease is lost: its runs are stopped, others take its tasks over");
         true
     }

@@ -39,7 +39,11 @@ pub(super) const METRICS: &[(&str, Kind, &str)] = &[
     ("tokkuri_store_unavailable_total", Kind::Counter, "Requests that the store could not carry out."),
     ("tokkuri_store_conflicts_total", Kind::Counter, "Commits refused because somebody else's came first."),
     ("tokkuri_lease_renewals_total", Kind::Counter, "Times the store granted this node its lease."),
-    ("tokkuri_lease_losses_total", Kind::Counter, "Times the store said that this node's lease had run out."),
+    (
+        "tokkuri_lease_losses_total",
+        Kind::Counter,
+        "Times this node lost its lease, stopped its runs and went on as another.",
+    ),
     ("tokkuri_signals_sent_total", Kind::Counter, "Signals that other nodes have taken."),
     ("tokkuri_signals_lost_total", Kind::Counter, "Signals to other nodes that were given up."),
     ("tokkuri_signals_received_total", Kind::Counter, "Signals of other nodes that arrived here."),
@@ -75,7 +79,8 @@ pub(crate) struct Meters {
     store: [Asked; StoreRequest::ALL.len()],
     pub(super) conflicts: Counter,
     pub(super) lease_renewals: Counter,
-    pub(super) lease_losses: Counter,
+    /// The node went on as another.
+    pub(crate) lease_losses: Counter,
     pub(crate) signals: Signals,
     http: [[Counter; CLASSES.len()]; HttpMethod::ALL.len()],
 }

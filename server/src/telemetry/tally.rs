@@ -39,7 +39,6 @@ impl Meters {
             Outcome::Conflict => self.conflicts.increment(1),
             Outcome::AtTheLimit => self.quota_refusals.increment(1),
             Outcome::Leased { .. } => self.lease_renewals.increment(1),
-            Outcome::LeaseLost => self.lease_losses.increment(1),
             _ => {}
         }
     }

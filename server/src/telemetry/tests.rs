@@ -137,7 +137,6 @@ async fn what_the_store_answers_is_counted_by_kind() {
         (StoreRequest::Commit, Outcome::Unavailable(unavailable)),
         (StoreRequest::Insert, Outcome::AtTheLimit),
         (StoreRequest::Renew, Outcome::Leased { until: Millis(2), drain: None }),
-        (StoreRequest::Renew, Outcome::LeaseLost),
     ];
     for (n, (request, outcome)) in answers.into_iter().enumerate() {
         let answer = Answer { now: Millis(1), outcome };
@@ -151,12 +150,7 @@ async fn what_the_store_answers_is_counted_by_kind() {
     assert_eq!(value(&metrics, "tokkuri_store_requests_total", &commits), 3.0);
     assert_eq!(value(&metrics, "tokkuri_store_unavailable_total", &commits), 1.0);
     assert_eq!(value(&metrics, "tokkuri_store_request_duration_seconds_count", &commits), 1.0, "one took I/O");
-    for name in [
-        "tokkuri_store_conflicts_total",
-        "tokkuri_quota_refusals_total",
-        "tokkuri_lease_renewals_total",
-        "tokkuri_lease_losses_total",
-    ] {
+    for name in ["tokkuri_store_conflicts_total", "tokkuri_quota_refusals_total", "tokkuri_lease_renewals_total"] {
         assert_eq!(value(&metrics, name, &[]), 1.0, "{name}");
     }
 }
