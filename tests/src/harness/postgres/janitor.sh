@@ -2,10 +2,13 @@
 # or is gone, in whatever way.
 while read -r _; do :; done
 
-# Every process of the cluster works in its data directory; a process id in a file might be somebody else's by now.
+# Every process of the cluster works in its data directory, or above it while that is made; a process id in a file might be
+# somebody else's by now.
 ours() {
   for proc in /proc/[0-9]*; do
-    [ "$(readlink "$proc/cwd" 2>/dev/null)" != "$1/data" ] || echo "${proc#/proc/}"
+    case "$(readlink "$proc/cwd" 2>/dev/null)" in
+      "$1" | "$1/data") echo "${proc#/proc/}" ;;
+    esac
   done
 }
 
