@@ -98,7 +98,7 @@ pub const TABLE: &[Expected] = &[
     kills("lease_loss_stops_runs", "cluster", "three", "LeaseOutlived"),
     kills("lease_loss_stops_runs", "cluster", "three", "RunsOutliveTheLease"),
     kills("lease_stays_lost", "cluster", "three", "RejoinsAsItself"),
-    kills("lease_loss_stops_runs", "cluster", "created", "StartsForTheLost"),
+    kills("live_is_run", "cluster", "created", "StartsForTheLost"),
     kills("living_left_alone", "cluster", "leases", "LeaseOrphansTheLiving"),
     kills("drain_loses_nothing", "cluster", "drained", "DrainingTakesUp"),
     kills("stop_is_true", "cluster", "drained", "DrainHandsOverAtOnce"),

@@ -366,7 +366,14 @@ impl<'a> Turn<'a> {
             match due? {
                 Due::Ask(request, sent) => return Some(Renewal::Asked { node: at, request: *request, sent }),
                 Due::At(_) => return None,
-                Due::Lost => self.rejoin(at),
+                Due::Lost => {
+                    let lost = self.s.nodes[usize::from(at)].id;
+                    self.rejoin(at);
+                    // One that did not become another would ask for ever.
+                    if self.s.nodes[usize::from(at)].id == lost {
+                        return None;
+                    }
+                }
             }
         }
     }

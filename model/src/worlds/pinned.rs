@@ -6,7 +6,7 @@
 /// World, part, distinct states.
 pub const DISTINCT: &[(&str, &str, usize)] = &[
     ("cancel", "races", 36_587),
-    ("cancel", "starting", 722_049),
+    ("cancel", "starting", 735_117),
     ("cancel", "expiry", 1_459_372),
     ("cancel", "two_sweeps", 19_324),
     ("cancel", "strangers", 4_320),
@@ -15,10 +15,10 @@ pub const DISTINCT: &[(&str, &str, usize)] = &[
     ("input", "in_turn", 132_398),
     ("input", "inline", 203),
     ("input", "restarted", 889_053),
-    ("create", "unheard", 173_679),
+    ("create", "unheard", 190_959),
     ("create", "crashing", 1_352_006),
     ("quota", "creates", 78_929),
-    ("quota", "ends", 1_183_436),
+    ("quota", "ends", 1_256_696),
     ("cluster", "created", 128_679),
     ("cluster", "three", 666_725),
     ("follow", "readings", 20_749),
