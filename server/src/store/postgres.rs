@@ -3,7 +3,7 @@
 //! # The client
 //! `tokio-postgres` with `deadpool-postgres`. Each request is one prepared statement, a function where it takes several, and
 //! needs no more of a client than to send it and to tell what became of it: whether the answer was the server's word or its
-//! silence. Both have no macros, no query builder and no second runtime; what they do on the wire is what stands in [`requests`].
+//! silence. Both have no macros, no query builder and no second runtime; what they do on the wire is what stands in `requests`.
 //!
 //! # How it works
 //! * Every request is one statement, which is a transaction of its own. The database decides nothing but what
