@@ -1,4 +1,5 @@
-//! Who follows a task, and what they are shown of it: core's [`Table`] and [`Turns`] beside the shipped store and procedures.
+//! Who follows a task, and what they are shown of it: core's [`Table`](tokkuri_core::follow::Table) and
+//! [`Turns`](tokkuri_core::follow::Turns) beside the shipped store and procedures.
 //!
 //! One node, where tasks run and are followed, and everybody else, who changes the same rows. A change that is made here is read
 //! here, sooner or later; one that is made elsewhere may be hinted at, and is otherwise found by a look at the store. Readings
