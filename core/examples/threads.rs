@@ -200,7 +200,7 @@ impl Run {
     fn ask(&self, key: &str, request: Json) -> Result<Json, Ended> {
         let key = Key::from(key);
         let ask = Command::Ask { by: self.attempt, key: key.clone(), request };
-        match self.node.drive(Write::report(self.id, ask)) {
+        match self.node.drive(Write::question(self.id, ask)) {
             Written::Done(_) => {}
             Written::Rejected(why, _) => return Err(self.refused(&why.to_string())),
             Written::Absent | Written::LacksScope { .. } | Written::Unavailable(_) => {

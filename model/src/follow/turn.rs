@@ -126,7 +126,7 @@ impl<'a> Turn<'a> {
                 self.drive(Create::new(draft(task, Who::Ann, node, false), None)).1
             }
             Deed::Progress(to) => self.drive(report(Command::Progress { by, message: to.to_string().into() })).1,
-            Deed::Ask => self.drive(report(Command::Ask { by, key: key(0), request: Number(1) })).1,
+            Deed::Ask => self.drive(Write::question(id, Command::Ask { by, key: key(0), request: Number(1) })).1,
             Deed::Answer => self.drive(Write::answers(id, Who::Ann.caller(), [(key(0), Number(2))].into())).1,
             Deed::Complete => self.drive(Write::end(id, Command::Complete { by, result: Number(9), message: None })).1,
             Deed::Cancel => self.drive(Write::cancel(id, Who::Ann.caller())).1,

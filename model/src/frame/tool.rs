@@ -64,7 +64,8 @@ impl Turn<'_> {
         match self.scene.tool[usize::from(tool.at)] {
             Do::Ask { key: name, request } => {
                 let command = Command::Ask { by, key: key(name), request: Number(request) };
-                self.begin(Slot::Run(task, attempt), tool.node, report(command), store);
+                let question = Running::Write(Box::new(Write::question(id, command)));
+                self.begin(Slot::Run(task, attempt), tool.node, question, store);
             }
             Do::Note(slot) => {
                 let command = Command::Note { by, slot: Number(slot) };

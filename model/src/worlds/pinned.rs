@@ -12,7 +12,7 @@ pub const DISTINCT: &[(&str, &str, usize)] = &[
     ("cancel", "strangers", 4_320),
     ("cancel", "take_over", 992_258),
     ("input", "at_once", 114_348),
-    ("input", "in_turn", 132_398),
+    ("input", "in_turn", 148_162),
     ("input", "inline", 203),
     ("input", "restarted", 889_053),
     ("create", "unheard", 190_959),
