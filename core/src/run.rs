@@ -35,6 +35,16 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// Whether the task is not this attempt's to end any more: it has its end, is gone, or another attempt runs it. The tool is
+    /// told and gets its grace, and what it returns all the same is thrown away. For the other reasons nobody has decided
+    /// anything yet: what it returns in time counts.
+    pub const fn discards_outcome(self) -> bool {
+        match self {
+            Self::Cancelled | Self::Expired | Self::Lost | Self::LeaseLost => true,
+            Self::Drain | Self::Shutdown => false,
+        }
+    }
+
     /// What the node still has to store about a task whose run it stopped for this reason. Nothing if the store knows of the end
     /// already, if it is no longer this node's to store, or if the task is an orphan as soon as this node is gone.
     ///
@@ -287,6 +297,7 @@ mod tests {
                 assert_eq!(Stop::Drain.end(by, began, restartable), handed_over(began));
                 for stop in [Stop::Cancelled, Stop::Expired, Stop::Lost, Stop::LeaseLost] {
                     assert_eq!(stop.end::<Number>(by, began, restartable), None);
+                    assert!(stop.discards_outcome(), "nor is anything of it stored that comes late");
                 }
             }
             assert_eq!(Stop::Shutdown.end(by, false, restartable), handed_over(false));

@@ -117,8 +117,7 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>, pres
     let ended = match ended {
         Ok(outcome) => Ended::Of(settle(handle, tool, outcome)),
         Err(stop) => {
-            let told = matches!(stop, Stop::Cancelled | Stop::Expired | Stop::Lost | Stop::LeaseLost);
-            if !tool.grace.is_zero() && told {
+            if stop.discards_outcome() && !tool.grace.is_zero() {
                 let _ = tokio::time::timeout(tool.grace, &mut run).await;
             }
             Ended::Stopped(stop)
@@ -175,15 +174,16 @@ fn end_command(handle: &TaskRun, task: &Task<Json>, began: bool, ended: Ended) -
     };
     match (stop, ended) {
         (Some(stop), Ended::Stopped(_)) => stop.end(by, began, task.origin.restartable),
-        (Some(Stop::Cancelled | Stop::Expired | Stop::Lost | Stop::LeaseLost), Ended::Of(_)) => None,
-        (Some(Stop::Shutdown | Stop::Drain) | None, Ended::Of(Ok(result))) => {
+        (None, Ended::Stopped(_)) => None,
+        (Some(stop), Ended::Of(_)) if stop.discards_outcome() => None,
+        (_, Ended::Of(Ok(result))) => {
             let message = handle.engine.registry.finish(task.id, by);
             Some(Command::Complete { by, result, message })
         }
-        (Some(Stop::Shutdown | Stop::Drain) | None, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
-        (None, Ended::Stopped(_)) => None,
+        (_, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
