@@ -40,12 +40,15 @@ pub(super) fn connector(verify: &Verify) -> Result<MakeRustlsConnect, OpenError>
         .with_safe_default_protocol_versions()
         .map_err(|error| failed(&error))?;
     let builder = match verify {
-        Verify::Nothing => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+        Verify::Nothing => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyHost { authority: None, provider }))
+        }
         Verify::Authority(roots) => {
-            let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(store(roots)?), provider)
+            let authority = WebPkiServerVerifier::builder_with_provider(Arc::new(store(roots)?), Arc::clone(&provider))
                 .build()
                 .map_err(|error| failed(&error))?;
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(inner)))
+            let verifier = AnyHost { authority: Some(authority), provider };
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
         Verify::Name(roots) => builder.with_root_certificates(store(roots)?),
     };
@@ -79,50 +82,16 @@ fn store(roots: &Roots) -> Result<RootCertStore, OpenError> {
     Ok(store)
 }
 
-/// Believes any certificate, as `sslmode=require` asks for.
+/// Believes more than a certificate says: who issued it is looked at or not, for which host never. `sslmode=require` and
+/// `sslmode=verify-ca` ask for that. What the handshake itself signs is always checked.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+struct AnyHost {
+    /// Checks who issued it; without, any certificate is believed.
+    authority: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
 }
 
-/// Believes a certificate of a trusted authority for any host, as `sslmode=verify-ca` asks for.
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for AnyHost {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -131,8 +100,9 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
         // The name is looked at last: whoever fails for it alone has a certificate that is good.
-        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -146,7 +116,7 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, cert, signed)
+        verify_tls12_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -155,10 +125,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, cert, signed)
+        verify_tls13_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
