@@ -34,7 +34,7 @@ pub struct ConnectionLimits {
     /// How many requests may be under way at once on one HTTP/2 connection.
     pub max_concurrent_requests: u32,
     /// How long a client may take to send a head, from its first byte (or from the opening of the connection); also for the TLS
-    /// handshake.
+    /// handshake. On HTTP/2 after the first request it has the idle time: what comes need not be of a head.
     pub header_timeout: Duration,
     /// How long a connection may be idle between requests.
     pub idle_timeout: Duration,

@@ -90,8 +90,8 @@ impl Service<Request<Incoming>> for Answers {
     type Future = Pin<Box<dyn Future<Output = Result<Response<Held>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let busy = self.pulse.begin();
         let shared = request.version() == Version::HTTP_2;
+        let busy = self.pulse.begin(shared);
         // A router is always ready.
         let answer = tower_service::Service::call(&mut self.router.clone(), request);
         Box::pin(async move { Ok(answer.await?.map(|body| Held { body, rest: Bytes::new(), shared, busy })) })

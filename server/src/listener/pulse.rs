@@ -21,6 +21,9 @@ pub(super) struct Pulse {
     busy: AtomicUsize,
     /// Whether bytes of a head have come that is not whole yet. A new connection owes one from the start.
     in_head: AtomicBool,
+    /// Whether it is one that many requests share (HTTP/2). What comes while it is idle need not be of a head: pings, room for
+    /// answers. Its heads have the time that it may be idle.
+    shared: AtomicBool,
     /// Since when it is idle, or in its head.
     since: AtomicU64,
     /// Since when the client does not take what is written; 0 while it does.
@@ -46,6 +49,7 @@ impl Pulse {
             opened: Instant::now(),
             busy: AtomicUsize::new(0),
             in_head: AtomicBool::new(true),
+            shared: AtomicBool::new(false),
             since: AtomicU64::new(1),
             stalled: AtomicU64::new(0),
             halted: Mutex::default(),
@@ -53,9 +57,10 @@ impl Pulse {
         }
     }
 
-    /// A request's head has come.
-    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+    /// A request's head has come, on a connection that others share or not.
+    pub(super) fn begin(self: &Arc<Self>, shared: bool) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
+        self.shared.store(shared, Ordering::Relaxed);
         self.in_head.store(false, Ordering::Relaxed);
         Busy { pulse: Arc::clone(self), number: self.next.fetch_add(1, Ordering::Relaxed), halted: false }
     }
@@ -87,7 +92,8 @@ impl Pulse {
     }
 
     fn has_read(&self) {
-        if self.busy.load(Ordering::Relaxed) == 0 && !self.in_head.load(Ordering::Relaxed) {
+        let idle = self.busy.load(Ordering::Relaxed) == 0 && !self.in_head.load(Ordering::Relaxed);
+        if idle && !self.shared.load(Ordering::Relaxed) {
             self.since.store(self.now(), Ordering::Relaxed);
             self.in_head.store(true, Ordering::Relaxed);
         }
@@ -235,8 +241,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_may_take_its_time_and_then_the_connection_may_be_idle_for_a_while() {
         let pulse = Arc::new(Pulse::new());
-        let busy = pulse.begin();
-        let second = pulse.begin();
+        let busy = pulse.begin(false);
+        let second = pulse.begin(false);
         assert!(!after(&pulse, 1000).await);
         drop(busy);
         assert!(!after(&pulse, 1000).await);
@@ -248,7 +254,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_byte_of_the_next_head_starts_its_time() {
         let pulse = Arc::new(Pulse::new());
-        drop(pulse.begin());
+        drop(pulse.begin(false));
         assert!(!after(&pulse, 50).await);
         pulse.has_read();
         assert!(!after(&pulse, 9).await);
@@ -256,9 +262,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_ping_on_a_shared_connection_is_no_head_and_does_not_keep_it_open() {
+        let pulse = Arc::new(Pulse::new());
+        drop(pulse.begin(true));
+        for _ in 0..59 {
+            assert!(!after(&pulse, 1).await);
+            pulse.has_read();
+        }
+        assert!(after(&pulse, 1).await);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up_although_its_request_is_under_way() {
         let pulse = Arc::new(Pulse::new());
-        let _busy = pulse.begin();
+        let _busy = pulse.begin(false);
         pulse.has_written(&Poll::<()>::Pending);
         assert!(!after(&pulse, 29).await);
         pulse.has_written(&Poll::<()>::Pending);
@@ -270,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_many_answers_one_that_is_not_read_is_enough() {
         let pulse = Arc::new(Pulse::new());
-        let (mut one, mut other) = (pulse.begin(), pulse.begin());
+        let (mut one, mut other) = (pulse.begin(true), pulse.begin(true));
         one.has_handed_over();
         for _ in 0..2 {
             // It is read slowly, but it is read.
