@@ -15,7 +15,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::balancer::Nodes;
+use super::command::Tokkuri;
 use super::{Balancer, Bed, Client, Postgres, Proxy, Server};
 
 /// A cluster that is not started yet.
@@ -199,6 +202,29 @@ impl Cluster {
     /// A client of this node alone, on connections of its own.
     pub fn client(&self, node: usize) -> Client {
         self.node(node).client()
+    }
+
+    /// `tokkuri admin WORDS` at this node: what it prints.
+    ///
+    /// # Panics
+    /// If the node is down, or the command fails.
+    pub fn admin(&self, node: usize, words: &[&str]) -> String {
+        let (tokkuri, grpc) = self.operator(node);
+        tokkuri.admin(grpc, words)
+    }
+
+    /// `tokkuri admin WORDS -o json` at this node.
+    ///
+    /// # Panics
+    /// If the node is down, the command fails, or prints no JSON.
+    pub fn admin_json(&self, node: usize, words: &[&str]) -> Value {
+        let (tokkuri, grpc) = self.operator(node);
+        tokkuri.admin_json(grpc, words)
+    }
+
+    fn operator(&self, node: usize) -> (Tokkuri, SocketAddr) {
+        let grpc = self.node(node).grpc().expect("nodes listen for gRPC");
+        (Tokkuri::beside(self.nodes[node].bed.bin()), grpc)
     }
 
     /// A client of all nodes in turn.

@@ -11,7 +11,7 @@
 //! * [`probe`] drives the probe tools of the test bed (holds, gates, counters);
 //! * [`postgres`] is a throw-away Postgres;
 //! * [`http2`] is a client of many requests on one connection;
-//! * [`operator`] asks the admin listener, and reads its numbers;
+//! * [`operator`] asks the admin listener, and reads its numbers; [`command`] runs `tokkuri admin`;
 //! * [`raw`] is HTTP/1.1 by hand, for bytes that no client library would send and for cut connections;
 //! * [`schema`] judges every message that the server sends, without being asked.
 //!
@@ -22,6 +22,7 @@ mod background;
 pub mod balancer;
 pub mod client;
 pub mod cluster;
+pub mod command;
 pub mod earlier;
 pub mod http2;
 pub mod key_server;

@@ -100,18 +100,31 @@ impl Client {
         self.call_tool("hold", json!({"point": point, "taskId": id})).await.text();
     }
 
+    /// How many tasks are held at `point`.
+    ///
+    /// # Panics
+    /// If the probe does not answer as the contract says.
+    pub async fn held(&self, point: &str) -> u64 {
+        let read = self.probe("held", json!({"point": point})).await;
+        read["held"].as_u64().unwrap_or_else(|| panic!("held: {read}"))
+    }
+
     /// Waits until a task is held at `point`.
     ///
     /// # Panics
     /// If the deadline passes.
     pub async fn wait_held(&self, point: &str) {
+        self.wait_held_by(point, 1).await;
+    }
+
+    /// Waits until so many are held at `point`.
+    ///
+    /// # Panics
+    /// If the deadline passes.
+    pub async fn wait_held_by(&self, point: &str, tasks: u64) {
         let start = Instant::now();
-        loop {
-            let read = self.probe("held", json!({"point": point})).await;
-            if read["held"].as_u64().unwrap_or_else(|| panic!("held: {read}")) > 0 {
-                return;
-            }
-            assert!(start.elapsed() < DEADLINE, "nothing reached {point}");
+        while self.held(point).await < tasks {
+            assert!(start.elapsed() < DEADLINE, "too few reached {point}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

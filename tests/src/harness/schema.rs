@@ -149,6 +149,8 @@ fn error_faults(status: u16, message: &Value) -> Vec<String> {
             faults.push(format!("{code} must not be used"));
             true
         }
+        // A node that drains says so to whatever balances, too.
+        -32603 => matches!(status, 200 | 503),
         _ => matches!(status, 200 | 400),
     };
     if !fits {
@@ -413,6 +415,8 @@ mod tests {
         assert!(!error(400, -32021, json!({"requiredCapabilities": ["x/y"]})).is_empty());
         assert!(!error(400, -32021, Value::Null).is_empty());
         assert!(!error(200, -32042, Value::Null).is_empty());
+        assert!(error(503, -32603, Value::Null).is_empty());
+        assert!(!error(503, -32602, Value::Null).is_empty());
         assert!(
             !response_faults(
                 Era::Modern,

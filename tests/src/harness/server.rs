@@ -189,6 +189,11 @@ impl Bed {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
+    /// The binary.
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
     /// The directory in which the server runs.
     pub fn dir(&self) -> &Path {
         self.dir.path()

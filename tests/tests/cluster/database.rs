@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::{Client, DEADLINE, LOOK_AGAIN, Postgres, Reply};
 
 use super::cluster;
+use super::lost::was_lost;
 
 /// Sends until it is answered with a result; until then there may be errors that say to try again, and nothing else.
 async fn until_answered(client: &Client, method: &str, params: Value) -> Reply {
@@ -89,6 +91,45 @@ async fn a_pause_within_the_lease_loses_nothing() {
         assert_eq!(until_answered(client, "tasks/get", json!({"taskId": asking})).await.task_status(), "cancelled");
     }
     a.wait_runs(0).await;
+}
+
+/// Every node's lease runs out by its own clock, and each begins again as another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_past_the_lease_ends_what_ran_or_has_it_run_again() {
+    let postgres = Postgres::start();
+    let cluster = cluster().lease_ms(2000).on(postgres.url()).start(2);
+    let clients = [0, 1].map(|node| cluster.client(node));
+    let done = clients[0].create("nul", json!({})).await;
+    let before = ended(&clients[0], &done).await;
+    let mut tasks = Vec::new();
+    for client in &clients {
+        let once = client.create("slow", json!({"ms": 600_000})).await;
+        let again = client.create("restartable_ask", json!({"name": "again", "n": 2})).await;
+        client.wait_questions(&again, &["q1"]).await;
+        let answers = json!({"q1": accept(json!({"name": "Ada"}))});
+        client.task_update(&again, answers).await.acknowledged();
+        client.wait_questions(&again, &["q2"]).await;
+        tasks.push((once, again));
+    }
+    postgres.pause();
+    for client in &clients {
+        client.wait_runs(0).await;
+    }
+    postgres.resume();
+    for (client, (once, again)) in clients.iter().zip(&tasks) {
+        was_lost(&ended(client, once).await);
+        let answers = json!({"q2": accept(json!({"name": "Bob"}))});
+        let answers = json!({"taskId": again, "inputResponses": answers});
+        until_answered(client, "tasks/update", answers).await.acknowledged();
+        assert_eq!(ended(client, again).await.task_text(), "Ada,Bob");
+    }
+    let counter = cluster.balanced().counter("again").await;
+    assert_eq!((counter.started, counter.finished), (4, 2), "each twice, with the answers that it had");
+    for client in &clients {
+        let read = until_answered(client, "tasks/get", json!({"taskId": done})).await;
+        assert_eq!(read.raw(&["result"]), before.raw(&["result"]));
+        client.wait_runs(0).await;
+    }
 }
 
 /// The tool is told nothing of the store's absence: its question is stored once that is possible.

@@ -11,12 +11,12 @@ use super::cluster;
 
 const LEASE: Duration = Duration::from_secs(2);
 
-fn short_lease() -> tokkuri_tests::harness::cluster::Options {
+pub(super) fn short_lease() -> tokkuri_tests::harness::cluster::Options {
     cluster().lease_ms(2000)
 }
 
 /// Asserts that the run of this task was lost with its server, and that the task says so.
-fn was_lost(read: &Reply) {
+pub(super) fn was_lost(read: &Reply) {
     let result = read.result();
     assert_eq!((read.task_status(), &result["error"]["code"]), ("failed", &json!(-32603)), "{}", read.body);
     let why = result["statusMessage"].as_str().expect("a failed task says why");
@@ -25,7 +25,7 @@ fn was_lost(read: &Reply) {
 }
 
 /// Sums the counter over the nodes that are up.
-async fn counted(cluster: &Cluster, name: &str) -> (u64, u64) {
+pub(super) async fn counted(cluster: &Cluster, name: &str) -> (u64, u64) {
     let counter = cluster.balanced().counter(name).await;
     (counter.started, counter.finished)
 }

@@ -9,7 +9,9 @@ mod answers;
 mod cancels;
 mod clocks;
 mod database;
+mod drains;
 mod followers;
+mod killed;
 mod lost;
 mod partitions;
 mod quota;
@@ -23,6 +25,9 @@ use tokkuri_tests::harness::cluster::Options;
 
 /// How often nodes look at the store here.
 const POLL: Duration = Duration::from_millis(200);
+
+/// What a task says that waits for a place.
+const WAITING: &str = "Waiting for a free place to run.";
 
 /// Nodes that look at the store often, so that tests need not wait long for what no signal tells.
 fn cluster() -> Options {

@@ -1,9 +1,10 @@
 //! Many clients at all nodes while something happens to them; what every client saw is held against the claims.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokkuri_tests::harness::{Cluster, Issuer, Postgres};
-use tokkuri_tests::history::Rules;
+use tokkuri_tests::harness::operator::Scrape;
+use tokkuri_tests::harness::{Cluster, DEADLINE, Issuer, LOOK_AGAIN, Postgres};
+use tokkuri_tests::history::{History, Rules, What};
 use tokkuri_tests::traffic::faults::Fault;
 use tokkuri_tests::traffic::random::Random;
 use tokkuri_tests::traffic::{Options, Traffic, judge};
@@ -43,6 +44,16 @@ async fn a_single_node_in_peace_breaks_no_claim() {
     assert!(!counts.contains_key("unheard") && !counts.contains_key("later"), "{counts:?}");
 }
 
+/// Whoever asked was answered, or found nobody there to ask: nothing was cut off.
+fn heard(history: &History) {
+    let cut = history.entries.iter().filter(|entry| match &entry.what {
+        What::Unheard { why, .. } => !why.contains("ConnectError"),
+        _ => false,
+    });
+    let cut: Vec<_> = cut.collect();
+    assert!(cut.is_empty(), "{} requests were cut off: {:?}", cut.len(), cut.first());
+}
+
 /// One after the other, as an update does it. Who is asked answers, or says to try again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_under_load_fails_no_request() {
@@ -60,6 +71,45 @@ async fn a_rolling_restart_under_load_fails_no_request() {
     let history = traffic.finish().await;
     println!("{:?}", history.counts());
     judge(&history);
+    heard(&history);
+}
+
+/// Waits until the node knows that it drains, as a balancer would, and then until nothing of its own runs there.
+async fn drained(cluster: &Cluster, node: usize) {
+    let start = Instant::now();
+    while cluster.node(node).admin_get("/readyz", &[]).await.status != 503 {
+        assert!(start.elapsed() < DEADLINE, "it never hears that it is to drain");
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    cluster.unlist(node);
+    let runs = |scrape: &Scrape| scrape.sum("tokkuri_runs_alive") + scrape.sum("tokkuri_runs_queued");
+    cluster.node(node).scrape_until("nothing to run there", |scrape| runs(scrape) == 0.0).await;
+}
+
+/// As one does it who wants to lose nothing: each is drained first, and told to go once nothing runs there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_of_drained_nodes_fails_no_task() {
+    let postgres = Postgres::start();
+    let issuer = Issuer::new();
+    let mut cluster = start(&postgres, &issuer);
+    let traffic = Traffic::start(&cluster, &issuer, busy(4));
+    for (node, name) in ["a", "b", "c"].into_iter().enumerate() {
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        cluster.admin((node + 1) % 3, &["drain", name, "--deadline", "500ms"]);
+        drained(&cluster, node).await;
+        let recorder = traffic.recorder().clone();
+        Fault::Terminate(node).strike(&mut cluster, &postgres, LEASE, &recorder).await;
+    }
+    let history = traffic.finish().await;
+    println!("{:?}", history.counts());
+    judge(&history);
+    heard(&history);
+    let states = history.entries.iter().filter_map(|entry| match &entry.what {
+        What::Read { task, state } | What::Told { task, state, .. } => Some((task, state)),
+        _ => None,
+    });
+    let failed: Vec<_> = states.filter(|(_, state)| state.status == "failed").collect();
+    assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// The soak in small: a fixed seed, half a minute.
