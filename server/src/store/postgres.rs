@@ -16,13 +16,15 @@
 //! * An insert counts its owner's tasks under a lock of the owner's, which ends with the transaction. Other owners have other
 //!   locks.
 //! * A change is visible once it is committed; its own time is read before that. Timeouts bound the time between the two:
-//!   see [`Store::visible_after_ms`]. What they do not bound is the server's own way to its disk at the commit.
+//!   see [`Store::visible_after_ms`]. What they do not bound is the server's own way to its disk at the commit: a look reaches back to
+//!   what is on that way (`late`).
 //! * What is asked of one task, or inserted for one owner, takes turns within a store before it takes a connection.
 //! * Other nodes are told of each change by `NOTIFY`: a hint, as everything that makes it fast.
 
 mod error;
 mod hints;
 mod inserts;
+mod late;
 mod one_task;
 mod options;
 mod pool;
@@ -41,7 +43,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokkuri_core::id::{Revision, TaskId};
+use tokkuri_core::id::{NodeId, Revision, TaskId};
 use tokkuri_core::store::{Answer, Outcome, Request, Unavailable};
 use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
@@ -49,6 +51,7 @@ use tokkuri_core::wire::Json;
 use self::error::Failure;
 use self::hints::Hint;
 use self::inserts::Waiting;
+use self::late::Late;
 use self::one_task::{Answering, Commit};
 use self::pool::Pool;
 use self::requests::Asked;
@@ -80,6 +83,7 @@ struct Shared {
     loads: Turns<TaskId, Answering>,
     commits: Turns<TaskId, Commit>,
     telling: Option<mpsc::Sender<Hint>>,
+    late: Late,
 }
 
 impl PostgresStore {
@@ -118,6 +122,7 @@ impl PostgresStore {
                 loads: Turns::default(),
                 commits: Turns::default(),
                 telling,
+                late: Late::default(),
             }),
             runtime: Handle::current(),
             secret: found.secret,
@@ -197,6 +202,9 @@ impl Shared {
     }
 
     async fn outcome(&self, request: &Request<Json>) -> Result<(Millis, Outcome<Json>), Failure> {
+        if let Request::TouchedSince { node, since } = request {
+            return self.look(*node, *since).await;
+        }
         let rows = self.rows(&requests::ask(request)?).await?;
         let (now, outcome) = match request {
             Request::Insert { draft, .. } => {
@@ -221,6 +229,16 @@ impl Shared {
             (_, Outcome::Inserted(task)) => self.tell(task.id, task.revision),
             _ => {}
         }
+        Ok((now, outcome))
+    }
+
+    /// What was touched, with what became visible since the last look although it was touched long before.
+    async fn look(&self, node: NodeId, since: Millis) -> Result<(Millis, Outcome<Json>), Failure> {
+        let open_since = requests::is_open_since(&self.rows(&requests::open_since()).await?)?;
+        let request = Request::TouchedSince { node, since: self.late.reach(since) };
+        let (now, outcome) = requests::outcome(&request, &self.rows(&requests::ask(&request)?).await?)?;
+        self.clock.at_least(now);
+        self.late.looked(now, open_since);
         Ok((now, outcome))
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tokkuri_server::tokkuri_core::host::{OVERLAP_MS, Watch};
 use tokkuri_server::tokkuri_core::id::NodeId;
 use tokkuri_server::tokkuri_core::store::{Node, Outcome, Request};
 use tokkuri_server::tokkuri_core::task::Draft;
@@ -80,6 +81,44 @@ async fn a_change_carries_the_time_of_its_commit() {
         panic!("what was touched");
     };
     assert_eq!(touched, [(task.id, next.revision)]);
+}
+
+/// A commit may take longer than anything else: looks go on meanwhile, and the first one after it names the change all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_misses_no_change_however_long_its_commit_took() {
+    let url = Postgres::shared().url();
+    let store = open(&url).await;
+    let task = inserted(&store, draft(1)).await;
+    Postgres::shared().psql(&url, "create table enough ()");
+    let change = "begin; update tokkuri_tasks set revision = 2, touched = tokkuri_ms(); \
+        do $$ begin for n in 1 .. 2000 loop exit when exists (select from enough); perform pg_sleep(0.02); end loop; end $$; \
+        commit";
+    let held = url.clone();
+    let changing = std::thread::spawn(move || Postgres::shared().psql(&held, change));
+    let open = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+    let start = Instant::now();
+    while Postgres::shared().psql(&url, open) != "1" {
+        assert!(start.elapsed() < DEADLINE);
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    let mut watch = Watch::new(task.node);
+    let mut look = async || {
+        let answer = ask(&store, watch.request()).await;
+        let Outcome::Touched(touched) = answer.outcome else { panic!("what was touched: {answer:?}") };
+        watch.answered(answer.now);
+        (answer.now, touched)
+    };
+    let (began, touched) = look().await;
+    assert_eq!(touched, [(task.id, task.revision)]);
+    // By itself, the last of these looks is followed by one that begins after the change.
+    while look().await.0.since(began) <= OVERLAP_MS {
+        assert!(start.elapsed() < DEADLINE);
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    assert!(!changing.is_finished(), "its commit takes longer");
+    Postgres::shared().psql(&url, "insert into enough default values");
+    changing.join().unwrap();
+    assert_eq!(look().await.1, [(task.id, task.revision.next())]);
 }
 
 /// As with tasks, so with leases: one that is being extended in time has not run out for whoever looks meanwhile.
