@@ -202,7 +202,7 @@ impl Run {
         let ask = Command::Ask { by: self.attempt, key: key.clone(), request };
         match self.node.drive(Write::question(self.id, ask)) {
             Written::Done(_) => {}
-            Written::Rejected(why, _) => return Err(self.refused(&why.to_string())),
+            Written::Rejected { why, .. } => return Err(self.refused(&why.to_string())),
             Written::Absent | Written::LacksScope { .. } | Written::Unavailable(_) => {
                 return Err(self.refused("the question could not be put"));
             }
@@ -360,7 +360,7 @@ fn main() {
     let task = ann.call();
     ann.poll_until(task, Status::InputRequired);
     let junk = ann.answer(task, "name", serde_json::json!({"action": "accept", "content": {"name": 7}}));
-    assert!(matches!(junk, Written::Rejected(..)));
+    assert!(matches!(junk, Written::Rejected { .. }));
     let ack = ann.answer(task, "name", serde_json::json!({"action": "accept", "content": {"name": "Ann"}}));
     assert!(matches!(ack, Written::Done(_)));
     let done = ann.poll_until(task, Status::Completed);

@@ -52,6 +52,7 @@ mutants! {
     ConflictIsSuccess "a conflict is taken for a commit";
     RetryWithoutReload "after a conflict the same change is written over the newer row";
     DoubtIsNo "a commit whose answer was lost is taken for one that was not made";
+    DoubtForgotten "a write says that it was refused and changed nothing, though an earlier try of it may have been carried out";
     EndGivesUp "the end of a run is dropped when the store fails";
     UnheardNotCancelled "a task that nobody heard of is not cancelled";
     EarlyReadingsAreLost "what is read of a task before its run has started is lost";

@@ -103,6 +103,7 @@ pub const TABLE: &[Expected] = &[
     kills("drain_loses_nothing", "cluster", "drained", "DrainingTakesUp"),
     kills("stop_is_true", "cluster", "drained", "DrainHandsOverAtOnce"),
     kills("one_live_attempt", "cluster", "drained", "HandOverKeepsAttempt"),
+    kills("rejection_is_inert", "cluster", "drained", "DoubtForgotten"),
     kills("runs_once", "cluster", "begun_once", "HandsOverWhatRunsOnce"),
 ];
 

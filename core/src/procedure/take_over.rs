@@ -85,7 +85,7 @@ impl<P: Payload> TakeOver<P> {
                     Written::Done(task) if task.live().is_some() => self.taken.restarted += 1,
                     Written::Done(_) => self.taken.failed += 1,
                     // Somebody else ended it or took it over first.
-                    Written::Absent | Written::LacksScope { .. } | Written::Rejected(..) => {}
+                    Written::Absent | Written::LacksScope { .. } | Written::Rejected { .. } => {}
                     // What was already taken over is stored: its effects must not be lost with the rest.
                     Written::Unavailable(unavailable) => {
                         return Step::Done { reply: Err(unavailable), after: core::mem::take(&mut self.after) };

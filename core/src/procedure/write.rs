@@ -29,8 +29,10 @@ pub struct Write<P> {
     guard: Guard,
     command: Command<P>,
     state: State<P>,
-    /// A commit of which the store could not say whether it was carried out: the next reading tells.
+    /// A commit of which the store could not say whether it was carried out: the next reading may tell.
     doubt: Option<Doubt<P>>,
+    /// Whether it did not tell, for one commit at least.
+    in_doubt: bool,
     conflicts: u32,
     outages: u32,
 }
@@ -72,6 +74,9 @@ struct Doubt<P> {
 impl<P: Payload> Doubt<P> {
     /// Whether the reading shows that the commit was carried out and its effects are still wanted. The task of a run that was to
     /// be started here may have changed since, and if it has ended there is nothing to start.
+    ///
+    /// If it does not, that proves nothing: a task does not tell who changed it, and others may have changed it since. Then the
+    /// command is tried once more, and a refusal says that it may come too late to be one ([`Written::Rejected`]).
     fn is_settled_by(&self, loaded: &Task<P>) -> bool {
         match starts(&self.effects) {
             Some(attempt) => loaded.node == self.next.node && loaded.attempt == attempt && loaded.live().is_some(),
@@ -92,8 +97,16 @@ pub enum Written<P> {
         /// All that it needs.
         needed: Vec<Text>,
     },
-    /// The task refused, in this state.
-    Rejected(Rejected, Arc<Task<P>>),
+    /// The task refuses, in this state. A refused command changes nothing and has no effects.
+    Rejected {
+        /// Why.
+        why: Rejected,
+        /// The state in the store.
+        task: Arc<Task<P>>,
+        /// Whether an earlier try may have been carried out all the same: its answer was lost, and the task has been changed
+        /// since. Only writes that ask again after a lost answer ever say so: those of a run, and of a take-over.
+        maybe_done: bool,
+    },
     /// The store is not available; trying again may help.
     Unavailable(Unavailable),
 }
@@ -141,7 +154,7 @@ impl<P: Payload> Write<P> {
     }
 
     const fn new(id: TaskId, guard: Guard, command: Command<P>) -> Self {
-        Self { id, guard, command, state: State::Idle, doubt: None, conflicts: 0, outages: 0 }
+        Self { id, guard, command, state: State::Idle, doubt: None, in_doubt: false, conflicts: 0, outages: 0 }
     }
 
     fn load(&mut self) -> Step<P, Written<P>> {
@@ -162,7 +175,10 @@ impl<P: Payload> Write<P> {
                 Some(loaded) if doubt.is_settled_by(&loaded) => {
                     self.seen(Written::Done(Arc::clone(&loaded)), loaded, doubt.effects)
                 }
-                Some(_) | None => self.give_back(starts(&doubt.effects), Then::Again),
+                Some(_) | None => {
+                    self.in_doubt = !mutant!(DoubtForgotten);
+                    self.give_back(starts(&doubt.effects), Then::Again)
+                }
             };
         }
         let Some(loaded) = loaded else { return self.gone() };
@@ -199,7 +215,10 @@ impl<P: Payload> Write<P> {
                 }
             }
             Err(Rejected::Expired) => self.gone(),
-            Err(rejected) => self.seen(Written::Rejected(rejected, Arc::clone(&loaded)), loaded, effects),
+            Err(why) => {
+                let (task, maybe_done) = (Arc::clone(&loaded), self.in_doubt);
+                self.seen(Written::Rejected { why, task, maybe_done }, loaded, effects)
+            }
         }
     }
 
@@ -264,7 +283,8 @@ impl<P: Payload> Write<P> {
         }
     }
 
-    fn unavailable(&mut self, unavailable: Unavailable) -> Step<P, Written<P>> {
+    fn unavailable(&mut self, mut unavailable: Unavailable) -> Step<P, Written<P>> {
+        unavailable.maybe_done |= self.in_doubt;
         match self.guard {
             Guard::Caller(_) | Guard::Operator | Guard::Node => done(Written::Unavailable(unavailable)),
             Guard::Persistent if mutant!(EndGivesUp) => done(Written::Unavailable(unavailable)),

@@ -67,10 +67,10 @@ impl World {
                     assert!(!cancel || task.status().is_terminal(), "cancel_is_final: {task:?}");
                 }
             }
-            Reply::Written(Written::Rejected(rejected, task)) => {
+            Reply::Written(Written::Rejected { why, task, .. }) => {
                 assert!(self.was_stored(task), "{task:?}");
                 self.only_its_owner(flight);
-                self.reach(match rejected {
+                self.reach(match why {
                     tokkuri_core::task::Rejected::StaleAttempt => "a stale attempt was refused",
                     _ => "a command was refused",
                 });

@@ -137,7 +137,7 @@ judged! {
         "every end of a task frees exactly one place: a create is refused only if the owner has as many live tasks as it may"
         if "a create is refused at the limit, or takes a place that an end has freed";
     RejectionIsInert "rejection_is_inert"
-        "a refused command changes nothing, and has no effects"
+        "a refused command changes nothing and has no effects, unless it says that an earlier try may have been carried out"
         if "a command is refused";
     StrangerSeesNothing "stranger_sees_nothing"
         "to anyone but the owner a task is indistinguishable from one that never existed"

@@ -15,7 +15,7 @@ pub const DISTINCT: &[(&str, &str, usize)] = &[
     ("input", "in_turn", 148_162),
     ("input", "inline", 203),
     ("input", "restarted", 889_053),
-    ("create", "unheard", 190_959),
+    ("create", "unheard", 192_174),
     ("create", "crashing", 1_352_006),
     ("quota", "creates", 78_929),
     ("quota", "ends", 1_256_696),

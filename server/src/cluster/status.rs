@@ -109,7 +109,7 @@ pub(crate) fn written(id: TaskId, written: Written<Json>) -> Result<Arc<Task<Jso
     match written {
         Written::Done(task) => Ok(task),
         Written::Absent => Err(no_such_task(id.encoded().as_str())),
-        Written::Rejected(why, _) => Err(rejected(id, &why)),
+        Written::Rejected { why, .. } => Err(rejected(id, &why)),
         Written::Unavailable(why) => Err(unavailable(&why)),
         // No scope is asked of an operator.
         Written::LacksScope { needed } => {

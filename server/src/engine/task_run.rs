@@ -66,10 +66,14 @@ impl TaskRun {
                     tracing::warn!(task = %self.id, %key, "another question under a used key: its first answer counts");
                 }
             }
-            Written::Rejected(Rejected::Undeclared { missing }, _) => return Err(AskError::Undeclared(missing)),
-            Written::Rejected(Rejected::TooManyQuestions { limit }, _) => return Err(AskError::TooMany { limit }),
+            Written::Rejected { why: Rejected::Undeclared { missing }, .. } => {
+                return Err(AskError::Undeclared(missing));
+            }
+            Written::Rejected { why: Rejected::TooManyQuestions { limit }, .. } => {
+                return Err(AskError::TooMany { limit });
+            }
             // The task has ended or is another attempt's: the reading that came with it stops this run.
-            Written::Rejected(..) | Written::Absent | Written::LacksScope { .. } => {}
+            Written::Rejected { .. } | Written::Absent | Written::LacksScope { .. } => {}
             Written::Unavailable(unavailable) => return Err(AskError::Store(unavailable.why.to_string())),
         }
         self.engine.at(Point::AfterAskWrite, self.id).await;

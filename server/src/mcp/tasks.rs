@@ -67,7 +67,7 @@ fn acknowledge(challenges: &Challenges, call: &Call<'_>, written: Written<Json>)
         Written::Done(_) => refusal::result_text(call.id, ACK),
         Written::Absent => refuse(call, &fault::no_such_task()),
         Written::LacksScope { needed } => challenges.lacks_scope(&needed),
-        Written::Rejected(rejected, _) => refuse(call, &fault::rejected(&rejected)),
+        Written::Rejected { why, .. } => refuse(call, &fault::rejected(&why)),
         Written::Unavailable(unavailable) => refuse(call, &fault::unavailable(&unavailable)),
     }
 }

@@ -138,7 +138,7 @@ impl Turn<'_> {
     fn judge_written(&mut self, slot: Slot, flight: &Flight, written: &Written<Number>, after: &[After<Number>]) {
         let effects = after.iter().any(|after| !after.effects.is_empty());
         let (saw, lacks) = match written {
-            Written::Done(_) | Written::Rejected(..) => (true, false),
+            Written::Done(_) | Written::Rejected { .. } => (true, false),
             Written::LacksScope { .. } => (false, true),
             Written::Absent | Written::Unavailable(_) => (false, false),
         };
@@ -148,15 +148,15 @@ impl Turn<'_> {
                 let what = self.scene.requests[usize::from(request)].what;
                 self.judge_done(what, flight, task);
             }
-            (Slot::Request(request), Written::Rejected(rejected, _)) => {
+            (Slot::Request(request), Written::Rejected { why, .. }) => {
                 let what = self.scene.requests[usize::from(request)].what;
-                let misfit = matches!((what, rejected), (What::Answer { .. }, Rejected::Misfit { .. }));
-                self.holds(Judged::FirstAnswerWins, misfit, || format!("{what:?} is not acknowledged: {rejected}"));
+                let misfit = matches!((what, why), (What::Answer { .. }, Rejected::Misfit { .. }));
+                self.holds(Judged::FirstAnswerWins, misfit, || format!("{what:?} is not acknowledged: {why}"));
             }
             (Slot::Run(..), Written::Done(task)) if flight.stored && task.live().is_none() => {
                 self.wins(task_number(task.id));
             }
-            (Slot::Run(..) | Slot::Progress(..), Written::Rejected(rejected, task)) => match rejected {
+            (Slot::Run(..) | Slot::Progress(..), Written::Rejected { why, task, .. }) => match why {
                 Rejected::StaleAttempt => self.reach(Judged::OneLiveAttempt),
                 Rejected::Ended => {
                     self.reach(Judged::TerminalIsFinal);
@@ -188,10 +188,13 @@ impl Turn<'_> {
                 format!("a run is told that it ended its task, which is {}", say(task))
             });
         }
-        if matches!(written, Written::Rejected(..)) {
+        if let Written::Rejected { maybe_done, .. } = written {
             self.reach(Judged::RejectionIsInert);
-            self.holds(Judged::RejectionIsInert, !flight.stored && !effects, || {
+            self.holds(Judged::RejectionIsInert, (!flight.stored || *maybe_done) && !effects, || {
                 format!("a command was refused, and changed the task: {written:?}")
+            });
+            self.holds(Judged::RejectionIsInert, !maybe_done || flight.failures > 0, || {
+                format!("a refused command is said to have been carried out, perhaps, though every answer was heard: {written:?}")
             });
         }
         self.judge_asked_again(slot, written);

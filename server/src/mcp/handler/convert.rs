@@ -198,7 +198,7 @@ fn acknowledged(written: Written<Json>) -> Result<(), ErrorData> {
         Written::Done(_) => Ok(()),
         Written::Absent => Err(error(&fault::no_such_task())),
         Written::LacksScope { needed } => Err(error(&fault::lacks_scope(&needed))),
-        Written::Rejected(rejected, _) => Err(error(&fault::rejected(&rejected))),
+        Written::Rejected { why, .. } => Err(error(&fault::rejected(&why))),
         Written::Unavailable(unavailable) => Err(error(&fault::unavailable(&unavailable))),
     }
 }

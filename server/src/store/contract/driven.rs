@@ -142,7 +142,7 @@ impl Worker {
                 let was = *lock(&self.known).ended.entry(id).or_insert(task.status());
                 holds(was == task.status(), || format!("{was:?} was acknowledged, then {:?}", task.status()))
             }
-            Written::Done(_) | Written::Absent | Written::Rejected(..) => Ok(()),
+            Written::Done(_) | Written::Absent | Written::Rejected { .. } => Ok(()),
             Written::LacksScope { .. } => Err("a caller without limits lacks a scope".into()),
             Written::Unavailable(unavailable) => Err(unavailable.to_string()),
         }
