@@ -145,9 +145,7 @@ pub fn run(names: &[String], mut each: impl FnMut(&Outcome)) -> Vec<Outcome> {
     use crate::worlds::{Bounds, Part, find};
 
     let mut one = |mutant: &Mutant, expected: Expected| {
-        // Parts that are only run with large bounds come last.
-        let parts = |bounds| find(expected.world).map(|world| (world.parts)(bounds)).unwrap_or_default();
-        let parts = [parts(Bounds::Small), parts(Bounds::Large)].concat();
+        let parts = find(expected.world).map(|world| (world.parts)(Bounds::Small)).unwrap_or_default();
         let part = parts.into_iter().find(|part| part.name() == expected.part);
         put_in_force(Some(*mutant));
         let scene = part.clone().and_then(|part| match part {

@@ -22,12 +22,7 @@ const fn create(task: u8) -> What {
 
 fn parts(bounds: Bounds) -> Vec<Part> {
     let large = bounds == Bounds::Large;
-    let mut parts = tasks([created(large), three(large)]);
-    // Not run to their end yet.
-    if large {
-        parts.extend(tasks([leases(large), drained(large), begun_once(large)]));
-    }
-    parts
+    tasks([created(large), three(large), leases(large), drained(large), undrained(large), begun_once(large)])
 }
 
 fn leases(large: bool) -> Scene {
@@ -36,11 +31,11 @@ fn leases(large: bool) -> Scene {
         about: "renewals are carried out late, answered late, or never; the node stops in time, comes back as another, and is taken over",
         nodes: 2,
         restartable: true,
-        requests: if large { vec![ann(1, CANCEL)] } else { vec![] },
-        waits: if large { vec![LEASE_MS / 3, LEASE_MS * 7 / 10, LEASE_MS / 3] } else { vec![LEASE_MS / 3, LEASE_MS] },
+        requests: vec![ann(1, CANCEL)],
+        waits: vec![LEASE_MS / 3, LEASE_MS],
         sweeps: [0, 1, 0],
         slow: Some(0),
-        faults: Faults { mute: u8::from(large), ..Faults::default() },
+        faults: Faults { mute: 1, ..Faults::default() },
         reaches: &[
             "lease_stays_lost",
             "lease_loss_stops_runs",
@@ -48,6 +43,7 @@ fn leases(large: bool) -> Scene {
             "orphan_ends",
             "one_live_attempt",
             "stop_is_true",
+            "cancel_reaches_run",
         ],
         looks: large,
         ..Scene::default()
@@ -83,19 +79,38 @@ fn created(large: bool) -> Scene {
 fn drained(large: bool) -> Scene {
     Scene {
         name: "drained",
-        about: "a node drains while its task runs, ends and is cancelled, and a create is on its way; the drain may be taken back",
+        about: "a node drains while its task asks, ends and is cancelled, and one answer of the store is lost",
         nodes: 2,
         restartable: true,
-        requests: if large { vec![ann(1, CANCEL), ann(0, create(1))] } else { vec![ann(1, CANCEL)] },
+        requests: vec![ann(1, CANCEL)],
         tool: vec![Do::Ask { key: 0, request: 1 }, Do::Complete],
         waits: vec![LEASE_MS / 3, LEASE_MS / 3],
         sweeps: [1, 1, 0],
         drain: Some((0, LEASE_MS / 3)),
-        undrain: true,
+        undrain: large,
         faults: Faults { mute: 1, ..Faults::default() },
-        reaches: &["drain_loses_nothing", "stop_is_true", "orphan_ends", "one_outcome", "living_left_alone"],
-        looks: large,
+        reaches: &[
+            "drain_loses_nothing",
+            "stop_is_true",
+            "orphan_ends",
+            "one_outcome",
+            "one_live_attempt",
+            "rejection_is_inert",
+            "living_left_alone",
+        ],
+        looks: false,
         ..Scene::default()
+    }
+}
+
+fn undrained(large: bool) -> Scene {
+    Scene {
+        name: "undrained",
+        about: "an operator drains a node and thinks better of it, before or after its task was handed over",
+        undrain: true,
+        tool: vec![Do::Complete],
+        looks: large,
+        ..drained(large)
     }
 }
 
@@ -104,12 +119,13 @@ fn begun_once(large: bool) -> Scene {
         name: "begun_once",
         about: "a node with a tool that must not run twice drains and loses its lease; what never began is run elsewhere",
         nodes: 2,
-        requests: if large { vec![ann(0, create(1)), ann(1, CANCEL)] } else { vec![ann(0, create(1))] },
+        running: large,
+        requests: if large { vec![ann(0, create(1))] } else { vec![ann(0, create(0)), ann(1, CANCEL)] },
         waits: vec![LEASE_MS / 3, LEASE_MS],
         sweeps: [0, 2, 0],
         drain: Some((0, 0)),
         reaches: &["runs_once", "drain_loses_nothing", "orphan_ends"],
-        looks: large,
+        looks: false,
         ..Scene::default()
     }
 }
