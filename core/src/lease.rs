@@ -190,7 +190,8 @@ impl Lease {
         match &answer.outcome {
             Outcome::Leased { drain, .. } => {
                 let from = if mutant!(TrustedFromTheAnswer) { now } else { sent.at };
-                let until = from.after(self.lease_ms - self.lease_ms / DRIFT);
+                let drift = if mutant!(ClocksThoughtEqual) { 0 } else { self.lease_ms / DRIFT };
+                let until = from.after(self.lease_ms - drift);
                 // Answers may overtake each other.
                 self.state = match self.state {
                     State::Held(known) => State::Held(known.max(until)),

@@ -74,6 +74,7 @@ mutants! {
     ExpiredHoldsPlace "a task that has expired still counts";
     LostLeaseRevived "the store revives a lease that ran out";
     TrustedFromTheAnswer "a node trusts its lease from the answer on, not from when it asked";
+    ClocksThoughtEqual "a node trusts its lease to the last moment, as if no clock went slower than another";
     LeaseOutlived "a node goes on when its lease ran out and the store does not answer";
     RunsOutliveTheLease "runs go on when their node's lease is lost";
     RejoinsAsItself "a node that lost its lease begins again under its old id";

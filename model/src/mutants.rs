@@ -95,6 +95,7 @@ pub const TABLE: &[Expected] = &[
     kills("nothing_left_behind", "queue", "once_more", "EmptyLineKept"),
     kills("lease_stays_lost", "cluster", "leases", "LostLeaseRevived"),
     kills("lease_loss_stops_runs", "cluster", "leases", "TrustedFromTheAnswer"),
+    kills("lease_loss_stops_runs", "cluster", "leases", "ClocksThoughtEqual"),
     kills("lease_loss_stops_runs", "cluster", "three", "LeaseOutlived"),
     kills("lease_loss_stops_runs", "cluster", "three", "RunsOutliveTheLease"),
     kills("lease_stays_lost", "cluster", "three", "RejoinsAsItself"),

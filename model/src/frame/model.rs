@@ -58,7 +58,8 @@ impl World {
         let scene = &self.scene;
         let node = |id| {
             let lease = scene.has_leases().then(|| lease(id));
-            Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease })
+            let lags = scene.lags.is_some_and(|node| u64::from(node) + 1 == id.0);
+            Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease, lags })
         };
         let mut tasks = vec![TaskMemory::default(); scene.tasks()];
         if scene.running {

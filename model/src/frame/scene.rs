@@ -30,6 +30,8 @@ pub struct Scene {
     /// The node whose renewals take their time: they are carried out some time after they are sent, and answered some time
     /// after that, or never. Those of other nodes are answered at once.
     pub slow: Option<u8>,
+    /// The node whose own clock goes slow: it counts 99 seconds where the store counts 100.
+    pub lags: Option<u8>,
     /// The node that an operator may drain, and the milliseconds until it hands over.
     pub drain: Option<(u8, u64)>,
     /// Whether the operator may think better of it.
@@ -59,6 +61,7 @@ impl Default for Scene {
             expiry: [false; 3],
             sweeps: [0; 3],
             slow: None,
+            lags: None,
             drain: None,
             undrain: false,
             looks: true,

@@ -51,6 +51,9 @@ pub fn write(claim: &str, found: &str, why: &str, scene: &Scene, trace: &[Action
     if let Some(node) = scene.slow {
         line(format!("slow {node}"));
     }
+    if let Some(node) = scene.lags {
+        line(format!("lags {node}"));
+    }
     if let Some((node, ms)) = scene.drain {
         line(format!("drain {node} {ms}"));
     }
@@ -211,6 +214,7 @@ fn read(scene: &mut Scene, word: &str, rest: &[&str]) -> Option<()> {
         "expiry" => scene.expiry = [small(0)? == 1, small(1)? == 1, small(2) == Some(1)],
         "sweeps" => scene.sweeps = [small(0)?, small(1)?, small(2).unwrap_or(0)],
         "slow" => scene.slow = Some(small(0)?),
+        "lags" => scene.lags = Some(small(0)?),
         "drain" => scene.drain = Some((small(0)?, rest.get(1)?.parse().ok()?)),
         "faults" => {
             let [crash, double, away, mute, unsure, drop] =

@@ -461,7 +461,9 @@ impl<'a> Turn<'a> {
         self.s.tools.retain(|tool| tool.node != at);
         let id = NodeId(self.s.nodes[usize::from(at)].id.0 + u64::from(self.scene.nodes));
         let lease = self.scene.has_leases().then(|| lease(id));
-        self.s.nodes[usize::from(at)] = Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease });
+        let lags = self.s.nodes[usize::from(at)].lags;
+        self.s.nodes[usize::from(at)] =
+            Hashed::new(Node { id, host: Host::new(id), watch: Watch::new(id), lease, lags });
         self.remember(|memory| memory.drains[usize::from(at)] = None);
         self.renew(at);
     }

@@ -67,6 +67,7 @@ pub(super) fn scene(dice: &mut Dice) -> Scene {
         expiry: [true; 3],
         sweeps: [50; 3],
         slow: (dice.below(2) == 0).then_some(0),
+        lags: (dice.below(2) == 0).then(|| dice.below(3) as u8),
         drain: (dice.below(2) == 0).then(|| (dice.below(3) as u8, 1_000 * dice.below(20))),
         undrain: dice.below(2) == 0,
         looks: true,
