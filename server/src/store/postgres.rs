@@ -234,7 +234,7 @@ impl Shared {
 
     /// What was touched, with what became visible since the last look although it was touched long before.
     async fn look(&self, node: NodeId, since: Millis) -> Result<(Millis, Outcome<Json>), Failure> {
-        let open_since = requests::is_open_since(&self.rows(&requests::open_since()).await?)?;
+        let open_since = late::told(&self.rows(&late::open_since()).await?)?;
         let request = Request::TouchedSince { node, since: self.late.reach(since) };
         let (now, outcome) = requests::outcome(&request, &self.rows(&requests::ask(&request)?).await?)?;
         self.clock.at_least(now);

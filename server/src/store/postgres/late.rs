@@ -15,8 +15,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use tokio_postgres::Row;
 use tokkuri_core::host::OVERLAP_MS;
 use tokkuri_core::time::Millis;
+
+use super::error::Failure;
+use super::requests::{Asked, column};
+use crate::store::codec::moment;
+
+// Who changes a row holds this lock on the table until the change is visible. The age of the transaction counts, and not when it
+// began: it is for a time that may stand still.
+const OPEN_SINCE: &str = "
+    SELECT greatest($1::bigint, tokkuri_ms()) - (
+        SELECT ceil(extract(epoch FROM clock_timestamp() - min(a.xact_start)) * 1000)::bigint
+        FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+        WHERE l.locktype = 'relation' AND l.relation = 'tokkuri_tasks'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted
+            AND a.datname = current_database())";
 
 /// Who has not looked for so long has no lease any more, and begins anew.
 const REMEMBERED_MS: u64 = 3_600_000;
@@ -45,6 +59,17 @@ impl Late {
         let oldest = late.iter().find(|(_, begins)| **begins >= since);
         oldest.map_or(since, |(open_since, _)| since.min(*open_since))
     }
+}
+
+/// The statement that tells since when a transaction is open that may be changing tasks.
+pub(super) fn open_since() -> Asked {
+    Asked::look(OPEN_SINCE, Vec::new())
+}
+
+/// What it told; `None` if there is no such transaction.
+pub(super) fn told(rows: &[Row]) -> Result<Option<Millis>, Failure> {
+    let row = rows.first().ok_or_else(|| Failure::Unreadable("an answer without a row".into()))?;
+    Ok(column::<Option<i64>>(row, 0)?.map(moment))
 }
 
 #[cfg(test)]

@@ -127,15 +127,6 @@ const TOUCHED: &str = "
     SELECT c.now, t.id, t.revision
     FROM c LEFT JOIN tokkuri_tasks t ON t.node = $2 AND t.touched >= $3 AND t.expires > c.now";
 
-// Who changes a row holds this lock on the table until the change is visible. The age of the transaction counts, and not when it
-// began: it is for a time that may stand still.
-const OPEN_SINCE: &str = "
-    SELECT greatest($1::bigint, tokkuri_ms()) - (
-        SELECT ceil(extract(epoch FROM clock_timestamp() - min(a.xact_start)) * 1000)::bigint
-        FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-        WHERE l.locktype = 'relation' AND l.relation = 'tokkuri_tasks'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted
-            AND a.datname = current_database())";
-
 const JOIN: &str = "SELECT * FROM tokkuri_join($1, $2, $3, $4, $5)";
 
 const RENEW: &str = "SELECT * FROM tokkuri_renew($1, $2, $3, $4, $5)";
@@ -162,7 +153,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn look(sql: &'static str, params: Vec<Param>) -> Self {
+    pub(super) fn look(sql: &'static str, params: Vec<Param>) -> Self {
         Self { sql: sql.into(), params, changes: false }
     }
 
@@ -244,17 +235,6 @@ pub(super) fn ask(request: &Request<Json>) -> Result<Asked, Failure> {
         }
         Request::Resign { node } => Asked::change(RESIGN, vec![Box::new(node.0.cast_signed())]),
     })
-}
-
-/// The statement that tells since when a transaction is open that may be changing tasks.
-pub(super) fn open_since() -> Asked {
-    Asked::look(OPEN_SINCE, Vec::new())
-}
-
-/// What it told.
-pub(super) fn is_open_since(rows: &[Row]) -> Result<Option<Millis>, Failure> {
-    let row = rows.first().ok_or_else(|| Failure::Unreadable("an answer without a row".into()))?;
-    Ok(column::<Option<i64>>(row, 0)?.map(moment))
 }
 
 /// The statement that loads a row of which it was seen that it is over.
@@ -469,7 +449,7 @@ fn revision(row: &Row, index: usize) -> Result<Revision, Failure> {
     Ok(Revision(column::<i64>(row, index)?.cast_unsigned()))
 }
 
-fn column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, Failure> {
+pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, Failure> {
     row.try_get(index).map_err(|error| Failure::Unreadable(super::error::words(&error)))
 }
 
