@@ -20,6 +20,12 @@
 //!   what is on that way (`late`).
 //! * What is asked of one task, or inserted for one owner, takes turns within a store before it takes a connection.
 //! * Other nodes are told of each change by `NOTIFY`: a hint, as everything that makes it fast.
+//!
+//! # How fast
+//! Two nodes' stores with 16 clients between them, and `pgbench` with as many and the same statements, prepared, on the same server
+//! with `fsync`, in turn (medians of three turns, on two cores that had other work): 2,765 creates a second, 0.97 of `pgbench`'s; 15,711
+//! gets a second, 0.49 of its 32,023. The goal is 0.7, so gets are too slow: what they cost beside their statement is still to be
+//! found. The ignored test `speed` measures it.
 
 mod error;
 mod hints;

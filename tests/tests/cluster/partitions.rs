@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::proxy::Mode;
 use tokkuri_tests::harness::{Client, DEADLINE, LOOK_AGAIN};
@@ -32,12 +32,12 @@ async fn a_node_that_its_peers_cannot_reach_learns_from_the_database() {
 /// It cannot say so to anybody who asks for a task, but it stops its runs by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_reach_the_database_stops_its_runs() {
-    let cluster = cluster().lease_ms(1500).proxied().start(2);
+    let cluster = cluster().lease_ms(2000).proxied().start(2);
     let (a, b) = (cluster.client(0), cluster.client(1));
     for mode in [Mode::Cut, Mode::BlackHole] {
         let name = format!("{mode:?}");
-        let lost = once_it_creates(&a).await;
-        let again = a.create("restartable", json!({"name": name, "ms": 600_000})).await;
+        let lost = once_it_creates(&a, "slow", json!({"ms": 600_000})).await;
+        let again = once_it_creates(&a, "restartable", json!({"name": name, "ms": 600_000})).await;
         a.wait_counter(&name, |counter| counter.started == 1).await;
         let done = b.create("slow", json!({"ms": 1})).await;
         b.wait_end(&done).await;
@@ -73,10 +73,10 @@ async fn a_slow_way_to_the_database_loses_nothing() {
 }
 
 /// A task at a node that may have to become a node of the cluster again first.
-async fn once_it_creates(client: &Client) -> String {
+pub(super) async fn once_it_creates(client: &Client, tool: &str, arguments: Value) -> String {
     let start = std::time::Instant::now();
     loop {
-        let reply = client.tool("slow", json!({"ms": 600_000})).try_send_amid_faults().await.unwrap();
+        let reply = client.tool(tool, arguments.clone()).try_send_amid_faults().await.unwrap();
         if reply.message.get("result").is_some() {
             return reply.task_id();
         }
