@@ -152,7 +152,8 @@ impl Lease {
         self.holds(now) && (self.draining(now) == Draining::No || mutant!(DrainingTakesUp))
     }
 
-    /// What has to be done at `now`.
+    /// What has to be done at `now`. `load` is what the node has to do, as it is from this call on or was later: what it took up
+    /// before is in it.
     pub fn due<P>(&mut self, now: Millis, load: Load) -> Due<P> {
         let deadline = match self.state {
             State::Lost => return Due::Lost,
@@ -173,7 +174,10 @@ impl Lease {
         let (node, lease_ms) = (self.node.id, self.lease_ms);
         let request = match self.state {
             State::Joining => Request::Join { node: Box::new(self.node.clone()), lease_ms },
-            State::Held(_) | State::Lost | State::Resigned => Request::Renew { node, load, lease_ms },
+            State::Held(_) | State::Lost | State::Resigned => {
+                let heeds = self.drain.map(|drain| drain.told);
+                Request::Renew { node, load: Load { heeds, ..load }, lease_ms }
+            }
         };
         Due::Ask(Box::new(request), Sent { node, at: now })
     }

@@ -82,6 +82,7 @@ mutants! {
     LeaseOrphansTheLiving "the store takes a node's tasks for orphans a moment before its lease ran out";
     DrainingTakesUp "a node that drains goes on taking tasks over";
     DrainHandsOverAtOnce "a drain stops what runs before its time to wait is over";
+    DrainedUnheard "a node without runs is taken for drained before it knows that it drains";
     HandOverKeepsAttempt "a hand-over does not count as a new attempt";
     HandsOverWhatRunsOnce "what must not run twice is handed over like the rest";
     LaterRoundWins "a later round's answer replaces an earlier one";

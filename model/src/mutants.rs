@@ -102,6 +102,7 @@ pub const TABLE: &[Expected] = &[
     kills("live_is_run", "cluster", "created", "StartsForTheLost"),
     kills("living_left_alone", "cluster", "leases", "LeaseOrphansTheLiving"),
     kills("drain_loses_nothing", "cluster", "drained", "DrainingTakesUp"),
+    kills("drained_is_done", "cluster", "drained", "DrainedUnheard"),
     kills("stop_is_true", "cluster", "drained", "DrainHandsOverAtOnce"),
     kills("one_live_attempt", "cluster", "drained", "HandOverKeepsAttempt"),
     kills("rejection_is_inert", "cluster", "drained", "DoubtForgotten"),

@@ -145,6 +145,53 @@ fn a_watch_in_a_pipe_is_a_line_for_every_change() {
 }
 
 #[test]
+fn a_drain_can_be_waited_for_until_nothing_runs_there() {
+    let serving = Serving::start(None);
+    let id = serving.task();
+    let name = json(&serving.ok(&["admin", "nodes", "-o", "json"]))[0]["name"].as_str().unwrap().to_owned();
+    let mut waiting = tokkuri();
+    waiting.args(["admin", "drain", &name, "--wait", "--grpc", &serving.grpc]);
+    let mut waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    // As many as there were when its lease was renewed last: at first there may have been none.
+    let runs = told.find(|line| line.as_ref().unwrap().contains("drains: 1 run there, 0 wait"));
+    assert!(runs.is_some(), "the wait was over with a run alive");
+    assert!(serving.ok(&["admin", "nodes"]).contains("draining, hands over in"));
+    serving.ok(&["admin", "cancel", &id]);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success() && text(&output).contains("is drained: it can be stopped"), "{output:?}");
+    assert!(serving.ok(&["admin", "nodes"]).contains(" drained "));
+    assert_eq!(json(&serving.ok(&["admin", "drain", &name, "--wait", "-o", "json"]))["drained"], true);
+}
+
+#[test]
+fn a_wait_for_a_drain_ends_when_the_drain_does() {
+    let serving = Serving::start(None);
+    serving.task();
+    let name = json(&serving.ok(&["admin", "nodes", "-o", "json"]))[0]["name"].as_str().unwrap().to_owned();
+    let mut waiting = tokkuri();
+    waiting.args(["admin", "drain", &name, "--wait", "--grpc", &serving.grpc]);
+    let mut waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().contains("drains"));
+    serving.ok(&["admin", "undrain", &name]);
+    let why = told.last().unwrap().unwrap();
+    assert!(why.contains("take runs again"), "{why}");
+    assert_eq!(waiting.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let serving = Serving::start(None);
+    let mut metrics = tokkuri();
+    metrics.args(["admin", "metrics", "--grpc", &serving.grpc]);
+    let mut metrics = metrics.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(metrics.stdout.take());
+    let output = metrics.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn what_fails_says_what_to_do() {
     let serving = Serving::start(Some("s3cret"));
     serving.fails(&["admin", "nodes"], None, 4, &["wants a token", "TOKKURI_GRPC_TOKEN"]);

@@ -33,6 +33,9 @@ pub struct Load {
     pub runs: u32,
     /// Tasks that wait for a place to run.
     pub queued: u32,
+    /// The [drain](NodeState::drain) that it knew of: it takes nothing new since. [`Lease::due`](crate::lease::Lease::due) adds
+    /// this to what it is given.
+    pub heeds: Option<Millis>,
 }
 
 /// A node, as the store knows it.
@@ -52,6 +55,13 @@ impl NodeState {
     /// Whether its lease holds at `now`.
     pub fn is_alive(&self, now: Millis) -> bool {
         now < self.leased_until
+    }
+
+    /// Whether it drains and has nothing left to do: it can be stopped, and nothing is lost. That it has nothing to do is worth
+    /// something only if it knew by then that it takes nothing new.
+    pub fn is_drained(&self) -> bool {
+        let Load { runs, queued, heeds } = self.load;
+        self.drain.is_some() && (heeds == self.drain || mutant!(DrainedUnheard)) && runs == 0 && queued == 0
     }
 
     /// Whether the store still knows of it at `now`.
@@ -162,7 +172,7 @@ mod tests {
         let mut nodes = Nodes::default();
         nodes.join(T0, node(1), 10);
         assert!(nodes.drain(T0, NodeId(1), Some(3)));
-        let load = Load { runs: 1, queued: 2 };
+        let load = Load { runs: 1, queued: 2, heeds: None };
         let drain = Some(T0.after(3));
         assert_eq!(told(nodes.renew(T0.after(1), NodeId(1), load, 10)), Some((T0.after(11), drain)));
         assert_eq!(told(nodes.join(T0.after(2), node(1), 10)), Some((T0.after(12), drain)));
@@ -170,5 +180,25 @@ mod tests {
         assert!(nodes.drain(T0, NodeId(1), None));
         assert_eq!(told(nodes.renew(T0, NodeId(1), load, 10)), Some((T0.after(10), None)));
         assert!(!nodes.drain(T0, NodeId(2), None));
+    }
+
+    #[test]
+    fn a_node_is_drained_when_it_has_nothing_to_do_and_knew_by_then_that_it_drains() {
+        let mut nodes = Nodes::default();
+        nodes.join(T0, node(1), 10);
+        let (first, second) = (Some(T0.after(3)), Some(T0.after(4)));
+        let mut after = |drain: Option<u64>, load: Load| {
+            nodes.drain(T0, NodeId(1), drain);
+            nodes.renew(T0, NodeId(1), load, 10).unwrap().is_drained()
+        };
+        let idle = |heeds| Load { heeds, ..Load::default() };
+        assert!(!after(None, idle(None)), "it does not drain");
+        assert!(!after(Some(3), idle(None)), "it may have taken something up since");
+        assert!(!after(Some(3), Load { runs: 1, ..idle(first) }));
+        assert!(!after(Some(3), Load { queued: 1, ..idle(first) }));
+        assert!(after(Some(3), idle(first)));
+        assert!(!after(Some(4), idle(first)), "it was taken back in between");
+        assert!(after(Some(4), idle(second)));
+        assert!(!after(None, idle(second)));
     }
 }

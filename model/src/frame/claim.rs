@@ -226,6 +226,12 @@ const OF_STATE: &[Claim] = &[
         },
     },
     Claim {
+        name: "drained_is_done",
+        says: "a node that the store calls drained runs nothing and begins nothing: it can be stopped, and nothing is lost",
+        premise: "drained_is_done, reached: a node is drained",
+        told: Told::OfState { holds: drained_is_done, premise: |_, state| drained(state).next().is_some() },
+    },
+    Claim {
         name: "place_given_back",
         says: "a place that was reserved for a run which was not stored, or has ended, is given back",
         premise: "place_given_back, reached: a node has no run and nothing under way",
@@ -284,6 +290,24 @@ fn owed(state: &State, stops: bool) -> Result<(), String> {
                     ));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// The nodes that live and are called drained.
+fn drained(state: &State) -> impl Iterator<Item = NodeId> {
+    let nodes = state.nodes.iter().filter_map(|node| state.shelf.nodes().get(node.id));
+    nodes.filter(|node| node.is_alive(state.now) && node.is_drained()).map(|node| node.node.id)
+}
+
+fn drained_is_done(_: &Scene, state: &State) -> Result<(), String> {
+    for node in drained(state) {
+        if let Some(tool) = state.tools.iter().find(|tool| tool.incarnation == node && tool.began) {
+            return Err(format!(
+                "node {} is drained, and run {} of task {} is alive",
+                node.0, tool.attempt.0, tool.task
+            ));
         }
     }
     Ok(())

@@ -361,8 +361,8 @@ impl<'a> Turn<'a> {
     /// What the node asks about its lease now, if anything. If its lease is lost, it has stopped everything by then.
     fn due(&mut self, at: u8) -> Option<Renewal> {
         loop {
-            let own = self.s.own(at);
-            let due = self.s.nodes[usize::from(at)].change(|node| Some(node.lease.as_mut()?.due(own, Load::default())));
+            let (own, load) = (self.s.own(at), self.load(at));
+            let due = self.s.nodes[usize::from(at)].change(|node| Some(node.lease.as_mut()?.due(own, load)));
             match due? {
                 Due::Ask(request, sent) => return Some(Renewal::Asked { node: at, request: *request, sent }),
                 Due::At(_) => return None,
@@ -376,6 +376,13 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+    }
+
+    /// What the node has to do. Nothing asks for it where no node drains.
+    fn load(&self, at: u8) -> Load {
+        let runs = self.s.nodes[usize::from(at)].host.len();
+        let told = self.scene.drain.is_some();
+        Load { runs: if told { runs as u32 } else { 0 }, ..Load::default() }
     }
 
     fn carry(&mut self, at: u8) {

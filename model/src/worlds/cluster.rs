@@ -91,6 +91,7 @@ fn drained(large: bool) -> Scene {
         faults: Faults { mute: u8::from(!large), ..Faults::default() },
         reaches: &[
             "drain_loses_nothing",
+            "drained_is_done",
             "stop_is_true",
             "orphan_ends",
             "one_outcome",

@@ -34,7 +34,7 @@ Examples:
   tokkuri admin tasks --status working,input_required --older-than 10m
   tokkuri admin task ID --payloads                 also what it was called with, asked, was answered and returned
   tokkuri admin watch                              a live view; in a pipe, a line for every change
-  tokkuri admin drain node-1 --deadline 30s        before the machine is taken away")]
+  tokkuri admin drain node-1 --wait                before the machine is taken away")]
 pub(crate) struct AdminArgs {
     #[command(subcommand)]
     command: AdminCommand,
@@ -44,8 +44,8 @@ pub(crate) struct AdminArgs {
 enum AdminCommand {
     /// List the nodes that share the store.
     #[command(after_help = "\
-A node is alive as long as its lease holds. A draining one takes no new runs. The one that answered is marked with *.
-Nodes whose lease ran out are shown for an hour.")]
+A node is alive as long as its lease holds. A draining one takes no new runs; one that is drained has none left, and can be stopped.
+The one that answered is marked with *. What runs there is as of two seconds ago. Nodes whose lease ran out are shown for an hour.")]
     Nodes {
         #[command(flatten)]
         reach: Reach,
@@ -95,13 +95,16 @@ Payloads are never part of a list; see `tokkuri admin task`.")]
     /// Have a node take no new runs.
     #[command(after_help = "\
 What runs goes on. At the deadline, runs of tools that may be repeated are handed over to other nodes; the others go on.
-When `tokkuri admin nodes` shows no runs any more, the node can be stopped and nothing is lost.")]
+When `tokkuri admin nodes` says that the node is drained, or --wait is over, it can be stopped and nothing is lost.")]
     Drain {
         /// Name or id of the node.
         node: String,
         /// How long until what may be repeated is handed over, such as 30s or 5m.
         #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "60s")]
         deadline: std::time::Duration,
+        /// Wait until the node is drained. Ctrl-C ends the wait, not the drain.
+        #[arg(long)]
+        wait: bool,
         #[command(flatten)]
         reach: Reach,
     },
@@ -191,11 +194,15 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<Exit> {
                 Output::Json => json::line(&mut out, &json::task(&task))?,
             }
         }
-        AdminCommand::Drain { node, deadline, reach } => {
+        AdminCommand::Drain { node, deadline, wait, reach } => {
             let deadline = prost_types::Duration::try_from(deadline).ok();
             let request = DrainNodeRequest { node, deadline };
-            let answer = Caller::new(&reach)?.call(async |it| it.drain_node(request.clone()).await).await?;
-            nodes::changed(&mut out, answer.node.as_ref(), reach.output)?;
+            let mut caller = Caller::new(&reach)?;
+            let mut node = caller.call(async |it| it.drain_node(request.clone()).await).await?.node;
+            if let Some(told) = node.as_ref().filter(|_| wait) {
+                node = Some(nodes::drained(&mut caller, told).await?);
+            }
+            nodes::changed(&mut out, node.as_ref(), reach.output)?;
         }
         AdminCommand::Undrain { node, reach } => {
             let request = UndrainNodeRequest { node };

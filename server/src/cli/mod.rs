@@ -135,11 +135,17 @@ pub fn run_to_exit(command: impl Future<Output = anyhow::Result<Exit>>) -> ExitC
     runtime.shutdown_background();
     match ended {
         Ok(exit) => exit.into(),
+        // Whoever read the output has had enough, like `head`.
+        Err(error) if is_closed_pipe(&error) => Exit::Ok.into(),
         Err(error) => {
             eprintln!("error: {}", show::printable(&format!("{error:#}")));
             Exit::of(&error).into()
         }
     }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 async fn run(command: Command) -> anyhow::Result<Exit> {

@@ -128,7 +128,10 @@ impl Engine {
 
     fn load(&self) -> Load {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Load { runs: count(self.alive()), queued: count(self.queued()) }
+        // A task that is just being stored is in the table, and nothing of it is alive yet.
+        let queued = self.queued();
+        let runs = self.alive().max(self.registry.len().saturating_sub(queued));
+        Load { runs: count(runs), queued: count(queued), heeds: None }
     }
 
     /// The lease is lost: every run stops, and the node goes on as another. False if there are no random bits to name it.

@@ -34,7 +34,7 @@ async fn of_many_that_open_a_new_database_at_once_one_makes_its_tables() {
         assert_eq!(secrets.len(), 1, "one secret, drawn once");
         assert_ne!(secrets.first(), Some(&None));
         let psql = |sql: &str| Postgres::shared().psql(&url, sql);
-        assert_eq!(psql("select version from tokkuri_schema"), "1");
+        assert_eq!(psql("select version from tokkuri_schema"), "2");
         assert_eq!(psql("select count(*) from tokkuri_tasks"), "8");
         assert_eq!(psql("select count(*) from tokkuri_clock"), "1");
     }
@@ -54,6 +54,20 @@ async fn a_schema_of_its_own_keeps_stores_in_one_database_apart() {
     assert_eq!(again.state_secret(), one.state_secret());
     let nowhere = refused(&format!("{url}?options=-csearch_path%3Dthree")).await;
     assert!(matches!(nowhere, OpenError::NoRights { .. }), "{nowhere}");
+}
+
+#[tokio::test]
+async fn an_older_schema_becomes_the_newest_and_the_nodes_that_know_it_go_on() {
+    let url = Postgres::shared().url();
+    let psql = |sql: &str| Postgres::shared().psql(&url, sql);
+    psql(include_str!("../../../server/src/store/postgres/schema/1.sql"));
+    psql("update tokkuri_schema set version = 1");
+    psql("select tokkuri_join(0, 7, 'a node', 60000, 60000)");
+    let store = open(&url).await;
+    assert_eq!(psql("select version from tokkuri_schema"), "2");
+    let task = inserted(&store, draft(1)).await;
+    assert_eq!(load(&store, task.id).await, Some(task));
+    assert_eq!(psql("select until > now from tokkuri_renew(0, 7, 1, 2, 60000)"), "t", "as the older node says it");
 }
 
 #[tokio::test]

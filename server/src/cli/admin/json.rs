@@ -140,6 +140,7 @@ pub(super) struct JsonNode<'a> {
     queued: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     drain: Option<String>,
+    drained: bool,
     answering: bool,
 }
 
@@ -155,6 +156,7 @@ pub(super) fn node(node: &Node) -> JsonNode<'_> {
         runs: node.runs,
         queued: node.queued,
         drain: node.drain.as_ref().map(|drain| iso(Some(drain))),
+        drained: node.drained,
         answering: node.answering,
     }
 }

@@ -46,8 +46,6 @@ pub(super) async fn run(
         ended = watched => match ended {
             Ok(()) => Ok(Exit::Ok),
             Err(Failed::Call(status)) => Err(caller.explain(&status).into()),
-            // Whoever read it has had enough.
-            Err(Failed::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
             Err(Failed::Write(error)) => Err(error.into()),
         },
         () = interrupts.next() => Ok(Exit::Interrupted),

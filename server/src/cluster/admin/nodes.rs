@@ -52,6 +52,7 @@ impl Nodes {
             runs: state.load.runs,
             queued: state.load.queued,
             drain: state.drain.map(timestamp),
+            drained: state.is_drained(),
             answering: state.node.id == self.me,
         }
     }

@@ -202,14 +202,15 @@ pub(super) async fn nodes_are_listed_by_id_with_what_they_said(trial: Trial) -> 
     listed(std::slice::from_ref(&mine)).await?;
     trial.lease(OTHER_NODE, LONG_MS).await?;
     // Ids are compared as numbers without a sign.
-    let load = Load { runs: u32::MAX, queued: 7 };
+    let load = Load { runs: u32::MAX, queued: 7, heeds: Some(Millis(9)) };
     let Some(leased) = trial.renew(OTHER_NODE, load, LONG_MS).await? else { return Err("a lease was lost".into()) };
     let other = state(OTHER_NODE, leased.until, load);
     listed(&[other.clone(), mine.clone()]).await?;
-    let Some(leased) = trial.renew(NODE, Load { runs: 3, queued: 0 }, SHORT_MS).await? else {
+    let some = Load { runs: 3, ..Load::default() };
+    let Some(leased) = trial.renew(NODE, some, SHORT_MS).await? else {
         return Err("a lease was lost".into());
     };
-    mine = state(NODE, leased.until, Load { runs: 3, queued: 0 });
+    mine = state(NODE, leased.until, some);
     listed(&[other.clone(), mine.clone()]).await?;
     // Joining again changes the lease alone.
     let until = trial.lease(NODE, SHORT_MS).await?;

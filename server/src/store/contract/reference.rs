@@ -159,7 +159,11 @@ fn request(dice: &mut Dice, shelf: &Shelf<Json>, now: Millis) -> Request<Json> {
         }
         16 => Request::Join { node: Box::new(joining(node)), lease_ms: dice.below(60) },
         17 => {
-            let load = Load { runs: u32::try_from(dice.below(5)).unwrap_or(0), queued: limit };
+            let load = Load {
+                runs: u32::try_from(dice.below(5)).unwrap_or(0),
+                queued: limit,
+                heeds: (limit > 2).then_some(Millis(u64::from(limit))),
+            };
             Request::Renew { node, load, lease_ms: dice.below(60) }
         }
         18 => match dice.below(4) {

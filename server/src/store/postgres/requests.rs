@@ -129,13 +129,13 @@ const TOUCHED: &str = "
 
 const JOIN: &str = "SELECT * FROM tokkuri_join($1, $2, $3, $4, $5)";
 
-const RENEW: &str = "SELECT * FROM tokkuri_renew($1, $2, $3, $4, $5)";
+const RENEW: &str = "SELECT * FROM tokkuri_renew($1, $2, $3, $4, $5, $6)";
 
 const DRAIN: &str = "SELECT * FROM tokkuri_drain($1, $2, $3)";
 
 const NODES: &str = "
     WITH c AS MATERIALIZED (SELECT greatest($1::bigint, tokkuri_ms()) AS now)
-    SELECT c.now, n.node, n.leased_until, n.runs, n.queued, n.drain
+    SELECT c.now, n.node, n.leased_until, n.runs, n.queued, n.heeds, n.drain
     FROM c LEFT JOIN tokkuri_nodes n ON n.leased_until > c.now - $2::bigint";
 
 const RESIGN: &str = "
@@ -226,6 +226,7 @@ pub(super) fn ask(request: &Request<Json>) -> Result<Asked, Failure> {
                 Box::new(node.0.cast_signed()),
                 Box::new(i64::from(load.runs)),
                 Box::new(i64::from(load.queued)),
+                Box::new(load.heeds.map(integer)),
                 Box::new(duration(*lease_ms)),
             ],
         ),
@@ -434,8 +435,8 @@ fn node(row: &Row) -> Result<Option<NodeState>, Failure> {
     Ok(Some(NodeState {
         node,
         leased_until: moment(column(row, 2)?),
-        load: Load { runs: number(3)?, queued: number(4)? },
-        drain: column::<Option<i64>>(row, 5)?.map(moment),
+        load: Load { runs: number(3)?, queued: number(4)?, heeds: column::<Option<i64>>(row, 5)?.map(moment) },
+        drain: column::<Option<i64>>(row, 6)?.map(moment),
     }))
 }
 

@@ -8,7 +8,7 @@ const LOCK: i64 = 0x0074_6f6b_6b75_7269;
 
 /// `MIGRATIONS[n]` makes a database of schema `n` one of schema `n + 1`. What was released is never changed: a change is one more,
 /// and one that the nodes of the version before, which still run, can live with.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The newest schema that this version knows.
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
