@@ -22,7 +22,7 @@ const PANICKED: &str = "The tool stopped unexpectedly.";
 
 /// Runs a task that is stored and registered to its end, once it has a place.
 pub(super) async fn run(engine: Arc<Engine>, task: Arc<Task<Json>>, mut ticket: Ticket) {
-    let handle = TaskRun { engine: Arc::clone(&engine), id: task.id, attempt: task.attempt };
+    let handle = TaskRun::new(Arc::clone(&engine), task.id, task.attempt);
     let waited = match wait_for_turn(&handle, &task, &mut ticket).await {
         Ok(()) if engine.registry.begin(task.id, task.attempt) => Ok(()),
         Ok(()) => Err(handle.stop().unwrap_or(Stop::Lost)),
@@ -54,7 +54,7 @@ async fn wait_for_turn(handle: &TaskRun, task: &Task<Json>, ticket: &mut Ticket)
     if !ticket.waits() {
         return Ok(());
     }
-    let TaskRun { engine, id, attempt } = handle;
+    let TaskRun { engine, id, attempt, .. } = handle;
     let say = |message: &str| {
         let command = Command::Progress { by: *attempt, message: message.into() };
         Box::pin(engine.drive(Write::report(*id, command)))
@@ -132,7 +132,7 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>, pres
 
 /// Writes progress as it becomes due; never ends by itself.
 async fn write_progress(handle: &TaskRun) {
-    let TaskRun { engine, id, attempt } = handle;
+    let TaskRun { engine, id, attempt, .. } = handle;
     let mut waiter = engine.registry.waiter(*id, *attempt);
     loop {
         match poll_fn(|cx| waiter.poll_progress(engine.uptime(), cx)).await {

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use tokio::sync::Mutex;
 use tokkuri_core::Text;
 use tokkuri_core::id::{Attempt, Key, TaskId};
 use tokkuri_core::procedure::{Write, Written};
@@ -21,6 +22,9 @@ pub(crate) struct TaskRun {
     pub(super) engine: Arc<Engine>,
     pub(super) id: TaskId,
     pub(super) attempt: Attempt,
+    /// Questions of one run are stored one after another. At once, each but the first would only meet conflicts, as often as there are
+    /// others.
+    asking: Arc<Mutex<()>>,
 }
 
 impl fmt::Debug for TaskRun {
@@ -30,6 +34,10 @@ impl fmt::Debug for TaskRun {
 }
 
 impl TaskRun {
+    pub(super) fn new(engine: Arc<Engine>, id: TaskId, attempt: Attempt) -> Self {
+        Self { engine, id, attempt, asking: Arc::default() }
+    }
+
     pub(crate) const fn id(&self) -> TaskId {
         self.id
     }
@@ -54,8 +62,12 @@ impl TaskRun {
         }
         self.engine.at(Point::BeforeAskWrite, self.id).await;
         let command = Command::Ask { by: self.attempt, key: key.clone(), request: request.clone() };
+        let store = async {
+            let _turn = self.asking.lock().await;
+            self.engine.drive(Write::question(self.id, command)).await
+        };
         let stopped = std::pin::pin!(self.stopped());
-        let stored = match select(stopped, Box::pin(self.engine.drive(Write::question(self.id, command)))).await {
+        let stored = match select(stopped, Box::pin(store)).await {
             Either::Left((stop, _)) => return Err(AskError::Stopped(stop)),
             Either::Right((stored, _)) => stored,
         };
