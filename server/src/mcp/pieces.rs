@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -44,27 +45,30 @@ impl Body for Pieces {
 
 /// A task that ends with a large result, written by `write` as the last thing but closing braces: what stands before the result,
 /// the result, what stands behind it. `None` if the result is small, or there is none.
-pub(crate) fn around_result(task: &Task<Json>, write: impl FnOnce(&Task<Json>) -> Bytes) -> Option<[Bytes; 3]> {
+pub(crate) fn around_result(task: &Arc<Task<Json>>, write: impl FnOnce(&Task<Json>) -> Bytes) -> Option<[Bytes; 3]> {
     let Phase::Completed(result) = &task.phase else { return None };
     if result.as_str().len() < SHARED_FROM {
         return None;
     }
     // What stands around it is what stands around one that is short.
     let short = Json::parse("0").expect("a number is JSON");
-    let text = write(&Task { phase: Phase::Completed(short), ..task.clone() });
+    let text = write(&Task { phase: Phase::Completed(short), ..Task::clone(task) });
     let before = text.windows(BEFORE.len()).rposition(|it| it == BEFORE)? + BEFORE.len() - 1;
-    Some([text.slice(..before), Bytes::from_owner(Shared(result.clone())), text.slice(before + 1..)])
+    Some([text.slice(..before), Bytes::from_owner(Shared(Arc::clone(task))), text.slice(before + 1..)])
 }
 
 /// The last member of a completed task, and its short result.
 const BEFORE: &[u8] = br#""result":0"#;
 
-/// A result's text as bytes.
-struct Shared(Json);
+/// A task's result as bytes. It holds the task, so that its store can hand out the same one meanwhile.
+struct Shared(Arc<Task<Json>>);
 
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_str().as_bytes()
+        match &self.0.phase {
+            Phase::Completed(result) => result.as_str().as_bytes(),
+            Phase::Live(_) | Phase::Failed(_) | Phase::Cancelled => &[],
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! An answer is written straight into its bytes; the id is copied as the text it came in, so that it comes back exactly.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -123,7 +124,7 @@ pub(crate) fn result(id: RawId<'_>, result: &impl Serialize) -> Answer {
 }
 
 /// A task as the result of the request `id`, on 200.
-pub(crate) fn task(id: RawId<'_>, task: &Task<Json>) -> Answer {
+pub(crate) fn task(id: RawId<'_>, task: &Arc<Task<Json>>) -> Answer {
     let write = |task: &Task<Json>| result_body(id, &DetailedTask(task)).map_or_else(|_| Bytes::new(), Bytes::from);
     match pieces::around_result(task, write) {
         Some(body) => whole(StatusCode::OK, Pieces::new(body)),

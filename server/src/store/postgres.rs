@@ -19,6 +19,7 @@
 //!   see [`Store::visible_after_ms`]. What they do not bound is the server's own way to its disk at the commit: a look reaches back to
 //!   what is on that way (`late`).
 //! * What is asked of one task, or inserted for one owner, takes turns within a store before it takes a connection.
+//! * A task that is loaded while somebody still holds the same state of it is that one: the memory is taken once.
 //! * Other nodes are told of each change by `NOTIFY`: a hint, as everything that makes it fast.
 //!
 //! # How fast
@@ -28,6 +29,7 @@
 //! found. The ignored test `speed` measures it.
 
 mod error;
+mod held;
 mod hints;
 mod inserts;
 mod late;
@@ -55,6 +57,7 @@ use tokkuri_core::time::Millis;
 use tokkuri_core::wire::Json;
 
 use self::error::Failure;
+use self::held::Held;
 use self::hints::Hint;
 use self::inserts::Waiting;
 use self::late::Late;
@@ -85,6 +88,7 @@ pub struct PostgresStore {
 struct Shared {
     pool: Pool,
     clock: Latest,
+    held: Held,
     inserts: Turns<[u8; 32], Waiting>,
     loads: Turns<TaskId, Answering>,
     commits: Turns<TaskId, Commit>,
@@ -124,6 +128,7 @@ impl PostgresStore {
             shared: Arc::new(Shared {
                 pool,
                 clock,
+                held: Held::default(),
                 inserts: Turns::default(),
                 loads: Turns::default(),
                 commits: Turns::default(),
@@ -223,6 +228,7 @@ impl Shared {
             }
             _ => requests::outcome(request, &rows)?,
         };
+        let outcome = self.held.in_place_of(outcome);
         self.clock.at_least(now);
         match (request, &outcome) {
             (Request::Load { id }, Outcome::Loaded(None)) if requests::is_over(&rows, &outcome)? => {
