@@ -1,4 +1,5 @@
-//! A load balancer: requests go to the nodes in turn, sessions of the earlier era stay with the node that opened them.
+//! A load balancer: requests go to the nodes in turn, sessions of the earlier era stay with the node that opened them. A request
+//! that a node has taken goes to no other one, whatever becomes of it: it may have been carried out.
 //!
 //! The probe tools of the test bed are about one process. Through a balancer they are about all of them: gates and holds are
 //! set on every node, counters are added up.
@@ -12,8 +13,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use axum::http::{Request, Response, StatusCode, Uri};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
@@ -21,8 +22,8 @@ use super::background::Background;
 use super::reply;
 
 const SESSION: &str = "mcp-session-id";
-/// Probe tools that change something in the process.
-const EVERYWHERE: [&str; 3] = ["open", "hold", "release"];
+/// Probe tools that change something in the process, or tell what only its own streams hear.
+const EVERYWHERE: [&str; 5] = ["open", "hold", "release", "test_trigger_tool_change", "test_trigger_prompt_change"];
 /// Probe tools that read counts of the process.
 const SUMMED: [&str; 3] = ["counter", "runs", "held"];
 
@@ -77,24 +78,25 @@ impl Turns {
         (0..nodes.len()).filter_map(|n| nodes[(first + n) % nodes.len()]).collect()
     }
 
-    async fn send(&self, request: &Whole, to: SocketAddr) -> Option<Response<Body>> {
+    async fn send(&self, request: &Whole, to: SocketAddr) -> Result<Response<Body>, Error> {
         let mut forwarded = request.to(to);
         forwarded.headers_mut().remove(CONNECTION);
-        let mut response = self.client.request(forwarded).await.ok()?.map(Body::new);
+        let mut response = self.client.request(forwarded).await?.map(Body::new);
         for hop in [CONNECTION, TRANSFER_ENCODING] {
             response.headers_mut().remove(hop);
         }
         if let Some(session) = response.headers().get(SESSION) {
             lock(&self.sessions).insert(session.clone(), to);
         }
-        Some(response)
+        Ok(response)
     }
 
     /// The first node that takes it.
     async fn send_in_turn(&self, request: &Whole) -> Option<Response<Body>> {
         for node in self.in_turn() {
-            if let Some(response) = self.send(request, node).await {
-                return Some(response);
+            match self.send(request, node).await {
+                Err(error) if error.is_connect() => {}
+                taken => return taken.ok(),
             }
         }
         None
@@ -105,7 +107,7 @@ impl Turns {
         let mut bodies = Vec::new();
         let mut last = None;
         for node in self.in_turn() {
-            let (head, body) = self.send(request, node).await?.into_parts();
+            let (head, body) = self.send(request, node).await.ok()?.into_parts();
             bodies.push(axum::body::to_bytes(body, usize::MAX).await.ok()?);
             last = Some(head);
         }
@@ -125,7 +127,7 @@ async fn forward(State(turns): State<Arc<Turns>>, request: Request<Body>) -> Res
     let probe = request.probe();
     let is = |names: &[&str]| probe.as_deref().is_some_and(|probe| names.contains(&probe));
     let response = match session {
-        Some(node) => turns.send(&request, node).await,
+        Some(node) => turns.send(&request, node).await.ok(),
         None if is(&EVERYWHERE) => turns.send_everywhere(&request, false).await,
         None if is(&SUMMED) => turns.send_everywhere(&request, true).await,
         None => turns.send_in_turn(&request).await,

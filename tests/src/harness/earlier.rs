@@ -35,10 +35,22 @@ impl EarlierClient {
     /// # Panics
     /// If the server does not answer as the revision says.
     pub async fn connect_as(server: &Server, capabilities: Value, token: Option<String>) -> Self {
+        Self::at(server.url(), capabilities, token).await
+    }
+
+    /// The same, of the first node alone: a session counts where it is kept.
+    ///
+    /// # Panics
+    /// If the server does not answer as the revision says.
+    pub async fn near(server: &Server, capabilities: Value, token: Option<String>) -> Self {
+        Self::at(format!("http://{}/mcp", server.http()), capabilities, token).await
+    }
+
+    async fn at(url: String, capabilities: Value, token: Option<String>) -> Self {
         tokkuri_server::listener::use_ring();
         let http = reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("an HTTP client");
         let ids = AtomicI64::new(1);
-        let mut client = Self { http, url: server.url(), session: None, token, ids, initialized: Value::Null };
+        let mut client = Self { http, url, session: None, token, ids, initialized: Value::Null };
         let params = json!({"protocolVersion": EARLIER, "capabilities": capabilities,
             "clientInfo": {"name": "tokkuri-tests", "version": "0"}});
         let reply = client.request("initialize", params).await;

@@ -19,7 +19,7 @@ pub struct Page {
 }
 
 /// Numbers by name and labels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scrape {
     samples: BTreeMap<(String, Labels), f64>,
 }
@@ -58,15 +58,19 @@ impl Server {
         Ok(Page { status, headers, body: response.text().await? })
     }
 
-    /// Reads `/metrics`.
+    /// Reads `/metrics` of all nodes, and adds them up.
     ///
     /// # Panics
-    /// If it breaks the format.
+    /// If one breaks the format.
     pub async fn scrape(&self) -> Scrape {
-        let page = self.admin_get("/metrics", &[]).await;
-        assert_eq!(page.status, 200, "{}", page.body);
-        assert_eq!(page.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
-        Scrape::read(&page.body)
+        let mut sum = Scrape::default();
+        for node in self.each() {
+            let page = node.admin_get("/metrics", &[]).await;
+            assert_eq!(page.status, 200, "{}", page.body);
+            assert_eq!(page.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+            sum.add(Scrape::read(&page.body));
+        }
+        sum
     }
 
     /// Reads `/metrics` until they are as they should be: a number is counted a moment after what it counts was answered.
@@ -100,6 +104,12 @@ impl Scrape {
     /// The sum of all numbers of one name.
     pub fn sum(&self, name: &str) -> f64 {
         self.samples.iter().filter(|((sample, _), _)| sample == name).map(|(_, value)| value).sum()
+    }
+
+    fn add(&mut self, other: Self) {
+        for (name, value) in other.samples {
+            *self.samples.entry(name).or_default() += value;
+        }
     }
 
     /// All that is not 0.
@@ -255,6 +265,9 @@ mod tests {
         let scrape = Scrape::read(text);
         assert_eq!(scrape.value("a_total", &[("x", "1\"")]), 5.0);
         assert_eq!((scrape.sum("a_total"), scrape.value("h_sum", &[])), (6.0, 3.5));
+        let mut both = scrape.clone();
+        both.add(Scrape::read(text));
+        assert_eq!((both.value("a_total", &[("x", "2")]), both.value("h_count", &[])), (2.0, 4.0));
         assert_eq!(families(text), BTreeSet::from(["a_total".into(), "h".into()]));
     }
 

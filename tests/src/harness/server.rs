@@ -4,12 +4,12 @@
 //! three nodes on one Postgres behind a [`Balancer`].
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,34 @@ pub enum Store {
     Sqlite,
     /// A database of the [`Postgres`] that the process shares, or of another one ([`Bed::on`]).
     Postgres,
-    /// The same, with [`NODES`] nodes on it. [`Server::url`] is a balancer's; everything else of the [`Server`] is about the
-    /// first node.
+    /// The same, with [`NODES`] nodes on it. [`Server::url`] is a balancer's; signals go to all nodes, numbers are added up,
+    /// addresses are the first node's.
     Cluster,
+}
+
+/// Leaves a test out where there are several nodes, for a reason, and says so on standard output. Anywhere else it does nothing, so
+/// that no test is left out everywhere. For what is one process's own and has no meaning for several; what only has to be asked of
+/// one of them is asked of [`Server::near`].
+#[macro_export]
+macro_rules! one_process {
+    ($why:literal) => {
+        const { assert!($why.len() > 10, "a reason") };
+        fn here() {}
+        if $crate::harness::server::is_left_out(std::any::type_name_of_val(&here), $why) {
+            return;
+        }
+    };
+}
+
+/// Whether a test is left out: the one that something inside of it is called `inside`.
+pub fn is_left_out(inside: &str, why: &str) -> bool {
+    if Store::from_env() != Store::Cluster {
+        return false;
+    }
+    let test = inside.trim_end_matches("::here").trim_end_matches("::{{closure}}");
+    // To the stream itself: what tests print is shown only if they fail.
+    let _ = writeln!(std::io::stdout(), "\nleft out on several nodes: {test}: {why}");
+    true
 }
 
 /// How many nodes [`Store::Cluster`] starts.
@@ -63,8 +88,8 @@ pub struct Bed {
     args: Vec<String>,
     env: Vec<(String, String)>,
     config: Option<String>,
-    /// The database, once it is chosen.
-    database: Option<String>,
+    /// The database, once it is chosen: as the directory, it is that of all clones.
+    database: Arc<OnceLock<String>>,
     dir: Arc<TempDir>,
 }
 
@@ -82,7 +107,7 @@ impl Bed {
             args: Vec::new(),
             env: Vec::new(),
             config: None,
-            database: None,
+            database: Arc::default(),
             dir: Arc::new(tempfile::tempdir().expect("a temporary directory")),
         }
     }
@@ -132,7 +157,7 @@ impl Bed {
     #[must_use]
     pub fn on(mut self, url: impl Into<String>) -> Self {
         self.store = Store::Postgres;
-        self.database = Some(url.into());
+        self.database = Arc::new(OnceLock::from(url.into()));
         self
     }
 
@@ -143,11 +168,7 @@ impl Bed {
     ///
     /// # Panics
     /// If the server does not say within the deadline where it listens; with its log.
-    pub fn start(mut self) -> Server {
-        if matches!(self.store, Store::Postgres | Store::Cluster) {
-            // Kept: a restart is one on the same database.
-            self.database.get_or_insert_with(|| Postgres::shared().url());
-        }
+    pub fn start(self) -> Server {
         if self.store != Store::Cluster {
             return self.spawn().ready();
         }
@@ -218,7 +239,7 @@ impl Bed {
             let file = self.dir.path().join("config.toml");
             // In one step: another node of the same bed may be reading it.
             let mut whole = tempfile::NamedTempFile::new_in(self.dir.path()).expect("a file");
-            std::io::Write::write_all(&mut whole, toml.as_bytes()).expect("write the configuration");
+            whole.write_all(toml.as_bytes()).expect("write the configuration");
             whole.persist(&file).expect("put the configuration in place");
             command.arg("--config").arg(file);
         }
@@ -246,7 +267,7 @@ impl Bed {
         match self.store {
             Store::Memory => "memory".into(),
             Store::Sqlite => format!("sqlite:{}", self.database().display()),
-            Store::Postgres | Store::Cluster => self.database.clone().unwrap_or_else(|| Postgres::shared().url()),
+            Store::Postgres | Store::Cluster => self.database.get_or_init(|| Postgres::shared().url()).clone(),
         }
     }
 }
@@ -320,10 +341,30 @@ impl Server {
         Client::new(self.url())
     }
 
+    /// A client of the first node alone: for what each process has for itself, as its places to run. Any other node will do for
+    /// whatever else is asked of the task, so that is what [`Server::client`] is for. Where there is one node, both are the same.
+    pub fn near(&self) -> Client {
+        Client::new(format!("http://{}/mcp", self.addresses.http))
+    }
+
+    /// A client of each node.
+    pub fn clients(&self) -> impl Iterator<Item = Client> {
+        self.each().map(Server::near)
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// All nodes, this one first.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(self).chain(&self.others)
+    }
+
     /// What the server has logged until now; all nodes of a cluster, one after the other.
     pub fn log(&self) -> String {
-        let own = self.log.text().clone();
-        self.others.iter().fold(own, |log, node| log + &node.log())
+        self.each().map(|node| node.log.text().clone()).collect()
     }
 
     /// How much memory the process holds now, in KiB.
@@ -341,30 +382,42 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends a signal, by pid.
+    /// Sends a signal, by pid; to all nodes.
     ///
     /// # Panics
-    /// If the process has been waited for already: its pid may be another's.
+    /// If a process has been waited for already: its pid may be another's.
     pub fn signal(&self, signal: i32) {
-        assert!(self.exit.is_none(), "the server has exited");
-        let pid = libc::pid_t::try_from(self.child.id()).expect("a pid fits pid_t");
-        // SAFETY: a bare system call on a child that has not been waited for, so the pid is still its own.
-        let sent = unsafe { libc::kill(pid, signal) };
-        assert_eq!(sent, 0, "kill {pid}");
+        for node in self.each() {
+            assert!(node.exit.is_none(), "the server has exited");
+            let pid = libc::pid_t::try_from(node.child.id()).expect("a pid fits pid_t");
+            // SAFETY: a bare system call on a child that has not been waited for, so the pid is still its own.
+            let sent = unsafe { libc::kill(pid, signal) };
+            assert_eq!(sent, 0, "kill {pid}");
+        }
     }
 
-    /// Waits for the process to end.
+    /// Waits for the process to end, for those of all nodes; the status is that of the first whose end was not a success, if there
+    /// is one.
     ///
     /// # Panics
-    /// If it still runs after `within`.
+    /// If one still runs after `within`.
     pub async fn exited(&mut self, within: Duration) -> ExitStatus {
         let start = Instant::now();
+        let mut all = self.ended(start, within).await;
+        for node in &mut self.others {
+            let status = node.ended(start, within).await;
+            all = if all.success() { status } else { all };
+        }
+        all
+    }
+
+    async fn ended(&mut self, since: Instant, within: Duration) -> ExitStatus {
         loop {
             if let Some(status) = self.exit {
                 return status;
             }
             self.exit = self.child.try_wait().expect("wait for the server");
-            assert!(self.exit.is_some() || start.elapsed() < within, "the server still runs after {within:?}");
+            assert!(self.exit.is_some() || since.elapsed() < within, "the server still runs after {within:?}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -389,9 +442,6 @@ impl Server {
     pub async fn restart(mut self) -> Server {
         if self.exit.is_none() {
             self.kill().await;
-        }
-        for node in &mut self.others {
-            node.kill().await;
         }
         self.bed.clone().start()
     }

@@ -18,7 +18,7 @@ fn server() -> Server {
 
 /// A request of about 60 kB.
 fn large(server: &Server) -> Prepared {
-    server.client().tool("ask", json!({"message": "x".repeat(60_000)}))
+    server.near().tool("ask", json!({"message": "x".repeat(60_000)}))
 }
 
 async fn nothing_is_held(server: &Server) {
@@ -38,7 +38,7 @@ async fn all_but_a_byte(server: &Server, request: &Prepared) -> (Connection, u8)
 #[tokio::test]
 async fn a_body_for_which_there_is_no_room_is_refused_and_the_others_go_on() {
     let server = server();
-    let client = server.client();
+    let client = server.near();
     let (mut first, last) = all_but_a_byte(&server, &large(&server)).await;
     for _ in 0..3 {
         let refused = Connection::open(server.http()).await.exchange(&large(&server).to_http()).await;
@@ -68,7 +68,7 @@ async fn who_fills_the_budget_keeps_nobody_from_small_requests() {
         .start();
     let _first = all_but_a_byte(&server, &large(&server)).await;
     assert_eq!(Connection::open(server.http()).await.exchange(&large(&server).to_http()).await.status, 503);
-    let client = server.client();
+    let client = server.near();
     let id = client.create("ask", json!({"message": "x".repeat(10_000)})).await;
     client.wait_questions(&id, &["ask"]).await;
     client.task_cancel(&id).await.acknowledged();
@@ -107,15 +107,15 @@ async fn whatever_becomes_of_a_request_its_bytes_are_given_back() {
     large(&server).bytes("{".repeat(60_000)).unjudged().send().await.refused(400, -32700);
     nothing_is_held(&server).await;
     // It runs in the request, and is answered there, or nobody waits for the answer.
-    let inline = server.client().declaring(json!({})).tool("slow", json!({"ms": 1, "_": "x".repeat(60_000)}));
+    let inline = server.near().declaring(json!({})).tool("slow", json!({"ms": 1, "_": "x".repeat(60_000)}));
     inline.unjudged().send().await;
     nothing_is_held(&server).await;
-    let waits = server.client().declaring(json!({})).tool("gate", json!({"name": "x".repeat(60_000)}));
+    let waits = server.near().declaring(json!({})).tool("gate", json!({"name": "x".repeat(60_000)}));
     let mut gone = Connection::open(server.http()).await;
     gone.write(&waits.to_http()).await;
-    server.client().wait_runs(1).await;
+    server.near().wait_runs(1).await;
     drop(gone);
-    server.client().wait_runs(0).await;
+    server.near().wait_runs(0).await;
     nothing_is_held(&server).await;
     // After all that there is as much room as ever.
     let (one, _) = all_but_a_byte(&server, &large(&server)).await;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokkuri_tests::harness::{Bed, Client, Store, is_terminal};
+use tokkuri_tests::one_process;
 
 use super::{durable_bed, file_bed};
 
@@ -45,7 +46,7 @@ async fn a_kill_loses_no_task_whose_reply_was_read() {
     for ids in known.chunks(known.len().div_ceil(8)) {
         let (client, ids) = (server.client(), ids.to_vec());
         // On a shared store, the lease of the one that was killed runs out first.
-        let at_once = server.store() != Store::Postgres;
+        let at_once = !matches!(server.store(), Store::Postgres | Store::Cluster);
         lanes.spawn(async move {
             for id in ids {
                 let read = if at_once { client.task_get(&id).await } else { client.wait_end(&id).await };
@@ -60,6 +61,7 @@ async fn a_kill_loses_no_task_whose_reply_was_read() {
 /// What a killed server leaves behind is dealt with before the next one answers, and that is soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_lost_runs_do_not_keep_the_next_server() {
+    one_process!("a file is one process's at a time");
     let server = file_bed().setting("tasks.max_per_principal", "unlimited").start();
     let mut lanes = JoinSet::new();
     for _ in 0..AT_ONCE {
@@ -86,9 +88,10 @@ async fn create_until_killed(client: Client, lane: u64, read: Arc<AtomicU64>) ->
     let mut ids = Vec::new();
     for n in (lane..CREATES).step_by(AT_ONCE as usize) {
         let ms = if n % 2 == 0 { 1 } else { 60_000 };
-        match client.tool("slow", json!({"ms": ms})).try_send().await {
-            Ok(reply) => ids.push(reply.task_id()),
-            Err(_) => break,
+        match client.tool("slow", json!({"ms": ms})).try_send_amid_faults().await {
+            Ok(reply) if reply.status == 200 => ids.push(reply.task_id()),
+            // Cut off, or told so by a balancer.
+            _ => break,
         }
         read.fetch_add(1, Ordering::SeqCst);
     }
@@ -110,6 +113,7 @@ fn refused(bed: Bed, words: &[&str]) {
 
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused() {
+    one_process!("a file is one process's at a time");
     let bed = file_bed();
     let server = bed.clone().start();
     let id = server.client().create("slow", json!({"ms": 60_000})).await;
@@ -125,6 +129,7 @@ async fn a_second_process_on_the_same_file_is_refused() {
 
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
+    one_process!("a file is one process's at a time");
     let bed = file_bed();
     bed.clone().start().terminate(Duration::from_secs(10)).await;
     let file = rusqlite::Connection::open(bed.database()).unwrap();
@@ -137,6 +142,7 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
 
 #[tokio::test]
 async fn what_is_no_store_is_refused() {
+    one_process!("a file is one process's at a time");
     let bed = file_bed();
     fs::write(bed.database(), "a letter to a friend\n".repeat(1000)).unwrap();
     refused(bed.clone(), &["tokkuri.db", "not a SQLite database"]);

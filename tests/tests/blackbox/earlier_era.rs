@@ -91,11 +91,11 @@ async fn sessions_of_one_principal_are_limited_and_one_that_is_ended_is_free_at_
     let issuer = Issuer::new();
     let server = bed().config(issuer.config("")).setting("server.max_sessions_per_principal", 2).start();
     let token = |sub: &str| Some(issuer.token(sub).text());
-    let first = EarlierClient::connect_as(&server, json!({}), token("alice")).await;
-    let second = EarlierClient::connect_as(&server, json!({}), token("alice")).await;
+    let first = EarlierClient::near(&server, json!({}), token("alice")).await;
+    let second = EarlierClient::near(&server, json!({}), token("alice")).await;
     let initialize = json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}}});
-    let mut third = EarlierClient::connect_as(&server, json!({}), token("bob")).await;
+    let mut third = EarlierClient::near(&server, json!({}), token("bob")).await;
     *third.session() = None;
     third.show(token("alice"));
     let refused = third.send(initialize.clone()).await;

@@ -21,7 +21,7 @@ impl World {
     }
 
     fn client(&self, sub: &str) -> Client {
-        self.server.client().with_token(&self.issuer.token(sub).text())
+        self.server.near().with_token(&self.issuer.token(sub).text())
     }
 }
 
@@ -74,7 +74,7 @@ async fn whoever_floods_the_queue_holds_another_owner_up_by_one_run() {
 async fn owners_of_one_user_take_turns_as_well() {
     let world = World::new();
     let alice = world.client("alice");
-    let sibling = world.server.client().with_token(&world.issuer.token("alice").client("c2").text());
+    let sibling = world.server.near().with_token(&world.issuer.token("alice").client("c2").text());
     alice.create("gate", json!({"name": "first"})).await;
     let mut ids = Vec::new();
     for n in 0..3 {

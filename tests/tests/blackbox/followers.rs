@@ -181,7 +181,7 @@ async fn a_refreshed_token_follows_what_the_one_before_it_created() {
 async fn a_stream_ends_with_its_result_when_the_token_does_and_its_place_is_free() {
     let issuer = Issuer::new();
     let server = bed().config(issuer.config("")).setting("server.max_streams_per_principal", 3).start();
-    let client = |seconds| server.client().with_token(&issuer.token("alice").expires_in(seconds).text());
+    let client = |seconds| server.near().with_token(&issuer.token("alice").expires_in(seconds).text());
     let lasting = client(3600);
     let id = lasting.create("gate", json!({"name": "g"})).await;
     // The clock of the issuer may be off by half a minute: this one is accepted for some eight seconds more.
@@ -216,7 +216,7 @@ async fn a_stream_ends_with_its_result_when_the_token_does_and_its_place_is_free
 async fn a_shutdown_ends_every_owners_stream_with_its_result() {
     let issuer = Issuer::new();
     let mut server = bed().config(issuer.config("")).setting("server.shutdown_ms", 300).start();
-    let client = |sub: &str| server.client().with_token(&issuer.token(sub).text());
+    let client = |sub: &str| server.near().with_token(&issuer.token(sub).text());
     let (alice, bob) = (client("alice"), client("bob"));
     let id = alice.create("slow", json!({"ms": 120_000})).await;
     let mut own = alice.follow(&[&id]).await;

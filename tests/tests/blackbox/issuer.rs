@@ -27,7 +27,7 @@ impl World {
     }
 
     fn with(&self, token: &Token) -> Client {
-        self.server.client().with_token(&token.text())
+        self.server.near().with_token(&token.text())
     }
 
     fn by(&self, kid: &str) -> Client {
@@ -166,7 +166,7 @@ async fn an_issuer_whose_certificate_nobody_vouches_for_is_not_believed() {
     let keys = KeyServer::start(&[issuer.signer().clone()]).await;
     let other = KeyServer::start(&[]).await;
     let server = bed().config(issuer.config_with_url(&keys.url())).env("SSL_CERT_FILE", other.root().display()).start();
-    let alice = server.client().with_token(&issuer.token("alice").text());
+    let alice = server.near().with_token(&issuer.token("alice").text());
     unavailable(&ask(&alice).await);
     assert_eq!(keys.asked(), 0, "the handshake fails before anything is asked");
     let start = Instant::now();

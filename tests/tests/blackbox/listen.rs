@@ -182,7 +182,7 @@ async fn other_filters_are_served_on_the_same_stream_under_one_acknowledgement()
 #[tokio::test]
 async fn a_shutdown_tells_how_tasks_ended_then_ends_the_stream_with_its_result() {
     let mut server = bed().setting("server.shutdown_ms", 300).start();
-    let client = server.client();
+    let client = server.near();
     let id = client.create("slow", json!({"ms": 120_000})).await;
     let mut stream = client.listening(json!({"taskIds": [id], "toolsListChanged": true})).listen().await;
     let mut idle = client.follow(&[]).await;
@@ -198,7 +198,7 @@ async fn a_shutdown_tells_how_tasks_ended_then_ends_the_stream_with_its_result()
 #[tokio::test]
 async fn streams_of_one_principal_are_limited_and_one_that_is_left_is_free_at_once() {
     let server = bed().setting("server.max_streams_per_principal", 2).start();
-    let client = server.client();
+    let client = server.near();
     let id = client.create("gate", json!({"name": "g"})).await;
     let first = client.follow(&[&id]).await;
     let mut plain = client.listening(json!({"toolsListChanged": true})).listen().await;

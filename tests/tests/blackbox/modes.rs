@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::{Client, EarlierClient, Server, Stdio, caps};
+use tokkuri_tests::one_process;
 
 use super::bed;
 
@@ -125,6 +126,7 @@ async fn over_http_every_mode_answers_the_same() {
 
 #[tokio::test]
 async fn over_stdio_every_mode_answers_the_same() {
+    one_process!("a client of stdio starts its server itself: one");
     for case in cases() {
         // The era belongs to the connection, and so does the process.
         let mut client = Stdio::modern(&bed(), caps::all());

@@ -32,7 +32,7 @@ async fn queued(client: &Client, name: &str) -> String {
 #[tokio::test]
 async fn a_task_beyond_the_limit_waits_says_so_and_runs_once_there_is_a_place() {
     let server = bed().setting("tasks.max_runs", 2).start();
-    let client = server.client();
+    let client = server.near();
     gate(&client, "a").await;
     gate(&client, "b").await;
     let first = queued(&client, "first").await;
@@ -50,7 +50,7 @@ async fn a_task_beyond_the_limit_waits_says_so_and_runs_once_there_is_a_place() 
 #[tokio::test]
 async fn a_running_task_does_not_say_that_it_waits() {
     let server = bed().setting("tasks.max_runs", 1).start();
-    let client = server.client();
+    let client = server.near();
     gate(&client, "a").await;
     let reply = client.call_tool("gate", json!({"name": "b"})).await;
     assert_eq!(says(&reply), Some(WAITS));
@@ -63,7 +63,7 @@ async fn a_running_task_does_not_say_that_it_waits() {
 #[tokio::test]
 async fn a_cancelled_or_expired_task_of_the_queue_never_starts() {
     let server = bed().setting("tasks.max_runs", 1).setting("tasks.ttl_ms", 60_000).start();
-    let client = server.client();
+    let client = server.near();
     gate(&client, "a").await;
     let cancelled = queued(&client, "cancelled").await;
     let kept = queued(&client, "kept").await;
@@ -75,7 +75,7 @@ async fn a_cancelled_or_expired_task_of_the_queue_never_starts() {
     drop(server);
 
     let server = bed().setting("tasks.max_runs", 1).setting("tasks.ttl_ms", 400).start();
-    let client = server.client();
+    let client = server.near();
     // The one that runs has a place for as long as its grace takes, whatever becomes of its task.
     client.create("stubborn", json!({"ms": 1500})).await;
     let expired = queued(&client, "expired").await;
@@ -87,7 +87,7 @@ async fn a_cancelled_or_expired_task_of_the_queue_never_starts() {
 #[tokio::test]
 async fn calls_in_the_request_do_not_queue() {
     let server = bed().setting("tasks.max_runs", 1).start();
-    let client = server.client();
+    let client = server.near();
     gate(&client, "a").await;
     let inline = client.declaring(json!({}));
     assert_eq!(inline.call_tool("slow", json!({"ms": 10})).await.text(), "done");
@@ -96,7 +96,7 @@ async fn calls_in_the_request_do_not_queue() {
 #[tokio::test]
 async fn every_queued_task_ends_although_others_are_cancelled_on_the_way() {
     let server = bed().setting("tasks.max_runs", 3).start();
-    let client = server.client();
+    let client = server.near();
     let creates = (0..60).map(|_| client.create("count", json!({"name": "c", "ms": 5})));
     let ids = futures_util::future::join_all(creates).await;
     let cancels = ids.iter().step_by(3).map(|id| client.task_cancel(id));
@@ -120,7 +120,7 @@ async fn every_queued_task_ends_although_others_are_cancelled_on_the_way() {
 #[tokio::test]
 async fn a_restart_of_the_server_fails_what_was_queued_and_says_why() {
     let mut server = bed().setting("tasks.max_runs", 1).setting("server.shutdown_ms", 100).start();
-    let client = server.client();
+    let client = server.near();
     gate(&client, "a").await;
     queued(&client, "never").await;
     server.terminate(std::time::Duration::from_secs(10)).await;
@@ -131,7 +131,7 @@ async fn a_restart_of_the_server_fails_what_was_queued_and_says_why() {
 async fn a_cancelled_run_has_its_place_until_its_thread_has_ended() {
     const BLOCKED: u64 = 2_000;
     let server = bed().setting("tasks.max_runs", 1).start();
-    let client = server.client();
+    let client = server.near();
     let start = Instant::now();
     let blocking = client.create("block", json!({"ms": BLOCKED})).await;
     client.wait_runs(1).await;
@@ -147,7 +147,7 @@ async fn a_cancelled_run_has_its_place_until_its_thread_has_ended() {
 #[tokio::test]
 async fn a_blocking_run_that_looks_gives_its_place_up_at_once() {
     let server = bed().setting("tasks.max_runs", 1).start();
-    let client = server.client();
+    let client = server.near();
     let blocking = client.create("block", json!({"ms": 600_000, "poll": true})).await;
     let next = queued(&client, "next").await;
     client.task_cancel(&blocking).await.acknowledged();
@@ -158,7 +158,7 @@ async fn a_blocking_run_that_looks_gives_its_place_up_at_once() {
 async fn creating_and_cancelling_over_and_over_does_not_pass_the_limit() {
     const RUNS: u64 = 3;
     let server = bed().setting("tasks.max_runs", RUNS).setting("tasks.max_per_principal", 5).start();
-    let client = server.client();
+    let client = server.near();
     let mut most = 0;
     for _ in 0..40 {
         let id = client.create("block", json!({"ms": 1_000})).await;
@@ -173,7 +173,7 @@ async fn creating_and_cancelling_over_and_over_does_not_pass_the_limit() {
 #[tokio::test]
 async fn threads_that_tools_block_are_limited_whoever_waits_for_one_says_so_and_what_does_not_block_goes_on() {
     let server = bed().setting("tasks.max_blocking_threads", 1).start();
-    let client = server.client();
+    let client = server.near();
     let first = client.create("block", json!({"ms": 600_000, "poll": true})).await;
     client.wait_runs(1).await;
     let second = client.create("block", json!({"ms": 1, "poll": true})).await;
@@ -197,7 +197,7 @@ async fn threads_that_tools_block_are_limited_whoever_waits_for_one_says_so_and_
 async fn threads_of_calls_that_nobody_waits_for_any_more_are_limited_too() {
     const THREADS: u64 = 2;
     let server = bed().setting("tasks.max_blocking_threads", THREADS).start();
-    let client = server.client();
+    let client = server.near();
     let call = client.declaring(json!({})).tool("block", json!({"ms": 1_500})).to_http();
     let mut most = 0;
     for _ in 0..10 {

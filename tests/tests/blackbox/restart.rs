@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::raw::Connection;
 use tokkuri_tests::harness::{Client, Prepared, Reply, caps};
+use tokkuri_tests::one_process;
 
 use super::{durable_bed, file_bed};
 
@@ -35,6 +36,7 @@ fn same_life(before: &Reply, after: &Reply) {
 /// H19
 #[tokio::test]
 async fn after_a_kill_every_task_has_ended_or_runs_again() {
+    one_process!("a file is one process's at a time");
     const LIMIT: usize = 6;
     let server = file_bed().setting("tasks.max_per_principal", LIMIT).start();
     let client = server.client();
@@ -112,6 +114,7 @@ async fn a_run_that_was_lost_twice_starts_a_third_time() {
 
 #[tokio::test]
 async fn the_time_to_live_goes_on_while_the_server_is_away() {
+    one_process!("a file is one process's at a time");
     let bed =
         file_bed().setting("tasks.ttl_ms", 2500).setting("tasks.keep_ms", 0).setting("tasks.max_per_principal", 2);
     let server = bed.start();

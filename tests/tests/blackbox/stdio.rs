@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokkuri_tests::harness::client::{TASKS, accept};
 use tokkuri_tests::harness::{Stdio, caps};
+use tokkuri_tests::one_process;
 
 use super::{bed, durable_bed};
 
 #[tokio::test]
 async fn a_modern_client_discovers_tasks_and_drives_one() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     let discovered = client.request("server/discover", json!({})).await;
     assert!(discovered["result"]["capabilities"]["extensions"][TASKS].is_object(), "{discovered}");
@@ -31,6 +33,7 @@ async fn a_modern_client_discovers_tasks_and_drives_one() {
 
 #[tokio::test]
 async fn the_tasks_methods_want_the_extension_here_too() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::without_tasks());
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let reply = client.request(method, json!({"taskId": super::NEVER, "inputResponses": {}})).await;
@@ -48,6 +51,7 @@ async fn the_tasks_methods_want_the_extension_here_too() {
 
 #[tokio::test]
 async fn an_earlier_client_is_promised_no_tasks() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::earlier(&bed(), caps::all()).await;
     let listed = client.request("tools/list", json!({})).await;
     let names: Vec<_> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
@@ -64,6 +68,7 @@ async fn an_earlier_client_is_promised_no_tasks() {
 
 #[tokio::test]
 async fn a_line_that_is_no_message_disturbs_nobody() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::earlier(&bed(), json!({})).await;
     for line in ["{", "", "null", "[]", "hello", r#"{"jsonrpc":"2.0"}"#] {
         client.write_line(line).await;
@@ -74,6 +79,7 @@ async fn a_line_that_is_no_message_disturbs_nobody() {
 /// A client that goes has asked for nothing more: what it left is ended with the drain, and kept.
 #[tokio::test]
 async fn closing_the_input_ends_the_server_and_keeps_what_was_done() {
+    one_process!("a client of stdio starts its server itself: one");
     let bed = durable_bed().setting("server.shutdown_ms", 300);
     let mut client = Stdio::modern(&bed, caps::all());
     let created = client.call_tool("slow", json!({"ms": 1})).await;
@@ -93,6 +99,7 @@ async fn closing_the_input_ends_the_server_and_keeps_what_was_done() {
 
 #[tokio::test]
 async fn sigterm_ends_it_as_well() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     client.request("server/discover", json!({})).await;
     client.signal(libc::SIGTERM);
@@ -103,6 +110,7 @@ async fn sigterm_ends_it_as_well() {
 /// Over stdio, too, a reconnecting client finds its tasks: the file is what they live in.
 #[tokio::test]
 async fn a_task_of_one_process_is_read_by_the_next() {
+    one_process!("a client of stdio starts its server itself: one");
     let bed = durable_bed();
     let mut client = Stdio::modern(&bed, caps::all());
     let created = client.call_tool("restartable_ask", json!({"name": "c", "n": 1})).await;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tokkuri_tests::harness::client::accept;
 use tokkuri_tests::harness::{DEADLINE, Stdio, caps};
+use tokkuri_tests::one_process;
 
 use super::{NEVER, bed};
 
@@ -42,6 +43,7 @@ async fn to_the_end(client: &mut Stdio, listen: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_current_state_comes_first_then_every_change_each_equal_to_get() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     let id = create(&mut client, "ask", json!({"message": "?"})).await;
     client.wait_task(&id, |task| task["status"] == "input_required").await;
@@ -84,6 +86,7 @@ async fn announce(client: &mut Stdio, listens: &[&Value]) {
 
 #[tokio::test]
 async fn other_filters_are_served_on_the_same_stream_under_one_acknowledgement() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     let id = create(&mut client, "gate", json!({"name": "g"})).await;
     let both = json!("both");
@@ -112,6 +115,7 @@ async fn other_filters_are_served_on_the_same_stream_under_one_acknowledgement()
 
 #[tokio::test]
 async fn a_listen_may_be_the_first_and_the_last_that_a_client_says() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     client.listen(&json!(1), json!({"taskIds": [NEVER]})).await;
     assert_eq!(client.acknowledged(&json!(1)).await, json!({"taskIds": []}));
@@ -121,6 +125,7 @@ async fn a_listen_may_be_the_first_and_the_last_that_a_client_says() {
 
 #[tokio::test]
 async fn a_listen_that_is_cancelled_tells_nothing_more_and_its_id_is_free() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::all());
     let id = create(&mut client, "gate", json!({"name": "g"})).await;
     let (closed, open) = (json!(1_000), json!(1_001));
@@ -140,6 +145,7 @@ async fn a_listen_that_is_cancelled_tells_nothing_more_and_its_id_is_free() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said_before_the_stream_opens() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed(), caps::without_tasks());
     let reply = client.request("subscriptions/listen", json!({"notifications": {"taskIds": []}})).await;
     assert_eq!(reply["error"]["code"], -32021, "{reply}");
@@ -163,6 +169,7 @@ async fn what_is_wrong_is_said_before_the_stream_opens() {
 
 #[tokio::test]
 async fn a_client_of_the_earlier_era_cannot_listen() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::earlier(&bed(), caps::all()).await;
     let reply = client.request("subscriptions/listen", json!({"notifications": {"taskIds": []}})).await;
     assert_eq!(reply["error"]["code"], -32601, "{reply}");
@@ -170,6 +177,7 @@ async fn a_client_of_the_earlier_era_cannot_listen() {
 
 #[tokio::test]
 async fn a_shutdown_tells_how_tasks_ended_then_ends_the_stream_with_its_result() {
+    one_process!("a client of stdio starts its server itself: one");
     let mut client = Stdio::modern(&bed().setting("server.shutdown_ms", 300), caps::all());
     let id = create(&mut client, "slow", json!({"ms": 120_000})).await;
     let (tasks, both) = (json!("tasks"), json!("both"));
@@ -190,6 +198,7 @@ async fn a_shutdown_tells_how_tasks_ended_then_ends_the_stream_with_its_result()
 /// A client that does not read holds up its own output and nothing else.
 #[tokio::test]
 async fn whoever_does_not_read_is_owed_the_latest_state() {
+    one_process!("a client of stdio starts its server itself: one");
     const QUESTIONS: u64 = 500;
     let mut client = Stdio::modern(&bed().setting("tasks.max_questions", QUESTIONS), caps::all());
     let id = create(&mut client, "gate", json!({"name": "never"})).await;

@@ -132,7 +132,7 @@ async fn foreign_origins_and_hosts_are_refused() {
         assert!(reply.message().get("id").is_none());
     }
     let own = format!("host: {}", server.http());
-    let http = String::from_utf8(get(&client).to_http()).unwrap();
+    let http = String::from_utf8(get(&server.near()).to_http()).unwrap();
     for host in ["host: evil.example", "host: evil.example:80", "host: 127.0.0.1.evil.example"] {
         let mut connection = Connection::open(server.http()).await;
         let reply = connection.exchange(http.replace(&own, host).as_bytes()).await;
