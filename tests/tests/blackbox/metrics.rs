@@ -153,12 +153,14 @@ async fn what_a_lost_server_ran_is_counted_by_the_one_that_takes_it_over() {
 #[tokio::test]
 async fn it_is_ready_until_it_shuts_down_and_tells_its_numbers_to_the_end() {
     let mut server = bed().setting("server.shutdown_ms", 60_000).start();
-    let client = server.near();
     for (path, says) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
         let page = server.admin_get(path, &[]).await;
         assert_eq!((page.status, page.body.as_str()), (200, says), "{path}");
     }
-    client.create("slow", json!({"ms": 4_000})).await;
+    // Something that each node has to stay for.
+    for node in server.clients() {
+        node.create("slow", json!({"ms": 4_000})).await;
+    }
     server.signal(libc::SIGTERM);
     let start = std::time::Instant::now();
     let unready = loop {
@@ -172,7 +174,7 @@ async fn it_is_ready_until_it_shuts_down_and_tells_its_numbers_to_the_end() {
     assert_eq!(unready.status, 503);
     assert!(unready.body.contains("shutting down"), "{}", unready.body);
     assert_eq!(server.admin_get("/healthz", &[]).await.status, 200);
-    assert_eq!(server.scrape().await.value("tokkuri_runs_alive", &[]), 1.0);
+    assert_eq!(server.scrape().await.value("tokkuri_runs_alive", &[]), server.nodes() as f64);
     assert_eq!(server.exited(SLACK).await.code(), Some(0));
 }
 
