@@ -174,8 +174,17 @@ impl<P: Payload> Host<P> {
     /// Stops every run for this reason, and returns those to which it is news. There is no way back from a shutdown: it also
     /// stops those that are started later.
     pub fn halt(&mut self, stop: Stop) -> Vec<TaskId> {
+        self.halt_those(stop, |_| true)
+    }
+
+    /// The same for the runs that wait for a place, and for those that are started later.
+    pub fn halt_waiting(&mut self, stop: Stop) -> Vec<TaskId> {
+        self.halt_those(stop, |run| !run.has_begun())
+    }
+
+    fn halt_those(&mut self, stop: Stop, which: impl Fn(&Run<P>) -> bool) -> Vec<TaskId> {
         self.shuts_down |= stop == Stop::Shutdown;
-        self.runs.iter_mut().filter_map(|(id, run)| run.halt(stop).then_some(*id)).collect()
+        self.runs.iter_mut().filter_map(|(id, run)| (which(run) && run.halt(stop)).then_some(*id)).collect()
     }
 
     /// The run of this attempt is over.

@@ -35,18 +35,18 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Whether the task is not this attempt's to end any more: it has its end, is gone, or another attempt runs it. The tool is
-    /// told and gets its grace, and what it returns all the same is thrown away. For the other reasons nobody has decided
-    /// anything yet: what it returns in time counts.
-    pub const fn discards_outcome(self) -> bool {
+    /// Whether the tool gets its grace: the task is not this attempt's to end any more, so nobody waits for what is left of the
+    /// run. A node that shuts down does, and so does whoever is to run again what is handed over.
+    pub const fn leaves_grace(self) -> bool {
         match self {
             Self::Cancelled | Self::Expired | Self::Lost | Self::LeaseLost => true,
             Self::Drain | Self::Shutdown => false,
         }
     }
 
-    /// What the node still has to store about a task whose run it stopped for this reason. Nothing if the store knows of the end
-    /// already, if it is no longer this node's to store, or if the task is an orphan as soon as this node is gone.
+    /// What the node still has to store about a task whose run it stopped for this reason, whatever its tool returned by then: that
+    /// may be nothing but its answer to the stop. Nothing if the store knows of the end already, if it is no longer this node's to
+    /// store, or if the task is an orphan as soon as this node is gone.
     ///
     /// `began` says whether the run's tool was begun, `restartable` whether it may be run again.
     pub fn end<P>(self, by: Attempt, began: bool, restartable: bool) -> Option<Command<P>> {
@@ -126,6 +126,11 @@ impl<P: Payload> Run<P> {
     pub fn start(&mut self, task: &Arc<Task<P>>) -> bool {
         self.observe(&Seen::Task(Arc::clone(task)));
         !core::mem::replace(&mut self.started, true)
+    }
+
+    /// Whether its tool was begun. If not, it waits for a place.
+    pub const fn has_begun(&self) -> bool {
+        self.began
     }
 
     /// The run has its place, and is about to run its tool. False if it has to stop instead.
@@ -297,7 +302,7 @@ mod tests {
                 assert_eq!(Stop::Drain.end(by, began, restartable), handed_over(began));
                 for stop in [Stop::Cancelled, Stop::Expired, Stop::Lost, Stop::LeaseLost] {
                     assert_eq!(stop.end::<Number>(by, began, restartable), None);
-                    assert!(stop.discards_outcome(), "nor is anything of it stored that comes late");
+                    assert!(stop.leaves_grace());
                 }
             }
             assert_eq!(Stop::Shutdown.end(by, false, restartable), handed_over(false));

@@ -99,18 +99,21 @@ impl<P: Payload> Registry<P> {
 
     /// Stops every run for this reason, and those that are started during or after a shutdown. Returns to how many it is news.
     pub fn halt(&self, stop: Stop) -> usize {
-        self.everywhere(|host| host.halt(stop))
+        self.waiting_first(|host| host.halt_waiting(stop), |host| host.halt(stop))
     }
 
     /// The node's lease is lost, and it goes on as another: every run is stopped, and whatever is started for an earlier
     /// incarnation, now or later, is not run. Returns to how many it is news.
     pub fn rejoin(&self, node: NodeId) -> usize {
-        self.everywhere(|host| host.rejoin(node))
+        self.waiting_first(|host| host.halt_waiting(Stop::LeaseLost), |host| host.rejoin(node))
     }
 
     /// The node drains, or no longer does: runs that are better run elsewhere are stopped. Returns how many.
     pub fn drain(&self, draining: Draining) -> usize {
-        self.everywhere(|host| host.drain(draining))
+        match draining {
+            Draining::No | Draining::Waits => self.everywhere(|host| host.drain(draining)),
+            Draining::HandsOver => self.waiting_first(|host| host.drain(Draining::Waits), |host| host.drain(draining)),
+        }
     }
 
     /// The run has its place, and is about to run its tool. False if it has to stop instead.
@@ -202,6 +205,15 @@ impl<P: Payload> Registry<P> {
         drop(shard);
         wakers.into_iter().flatten().for_each(Waker::wake);
         changed
+    }
+
+    /// Stops the runs that wait for a place, then others. A run that is stopped gives its place away: nothing is to begin on it.
+    fn waiting_first(
+        &self,
+        waiting: impl FnMut(&mut Host<P>) -> Vec<TaskId>,
+        others: impl FnMut(&mut Host<P>) -> Vec<TaskId>,
+    ) -> usize {
+        self.everywhere(waiting) + self.everywhere(others)
     }
 
     fn everywhere(&self, mut change: impl FnMut(&mut Host<P>) -> Vec<TaskId>) -> usize {

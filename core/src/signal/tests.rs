@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake};
 use super::*;
 use crate::id::Key;
 use crate::run::ProgressDue;
-use crate::task::samples::{Number, T0, answer, ask, task};
+use crate::task::samples::{Number, T0, answer, ask, restartable, task};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -141,4 +141,42 @@ fn what_lives_is_told_by_status_as_it_was_seen_last() {
     task.apply(T0, crate::task::Command::Cancel, &mut Vec::new()).unwrap();
     registry.observe(task.id, &Seen::Task(Arc::new(task.clone())));
     assert_eq!(registry.live(), live(0, 0), "the run is there, but its task has ended");
+}
+
+/// Begins a run as soon as it is woken: the place of the one that stopped is free.
+struct Next {
+    registry: Arc<Registry<Number>>,
+    id: TaskId,
+    begun: AtomicUsize,
+}
+
+impl Wake for Next {
+    fn wake(self: Arc<Self>) {
+        let begins = self.registry.begin(self.id, Attempt::FIRST);
+        self.begun.fetch_add(usize::from(begins), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn nothing_begins_on_the_place_of_a_run_that_is_stopped_with_it() {
+    let stops: [fn(&Registry<Number>) -> usize; 3] = [
+        |registry| registry.halt(Stop::Shutdown),
+        |registry| registry.rejoin(NodeId(7)),
+        |registry| registry.drain(Draining::HandsOver),
+    ];
+    for stop in stops {
+        let registry = Arc::new(Registry::new(2, NodeId(1)));
+        // The one that runs is told first.
+        let [runs, waits] = [0, 1].map(|shard| Task { id: TaskId::from_bytes([shard; 18]), ..restartable() });
+        for task in [&runs, &waits] {
+            assert!(registry.start(&Arc::new(task.clone())));
+        }
+        assert!(registry.begin(runs.id, runs.attempt));
+        let next = Arc::new(Next { registry: Arc::clone(&registry), id: waits.id, begun: AtomicUsize::new(0) });
+        let mut waiter = registry.waiter(runs.id, runs.attempt);
+        assert!(waiter.poll_stop(&mut Context::from_waker(&Waker::from(Arc::clone(&next)))).is_pending());
+        assert_eq!(stop(&registry), 2);
+        assert_eq!(next.begun.load(Ordering::SeqCst), 0);
+        assert!(registry.stop(runs.id, runs.attempt).is_some() && registry.stop(waits.id, waits.attempt).is_some());
+    }
 }

@@ -115,9 +115,13 @@ async fn attend(handle: &TaskRun, tool: &Arc<Tool>, task: &Arc<Task<Json>>, pres
         }
     };
     let ended = match ended {
-        Ok(outcome) => Ended::Of(settle(handle, tool, outcome)),
+        // A stop that came during its last steps counts: it may have returned because of it.
+        Ok(outcome) => match handle.stop() {
+            Some(stop) => Ended::Stopped(stop),
+            None => Ended::Of(settle(handle, tool, outcome)),
+        },
         Err(stop) => {
-            if stop.discards_outcome() && !tool.grace.is_zero() {
+            if stop.leaves_grace() && !tool.grace.is_zero() {
                 let _ = tokio::time::timeout(tool.grace, &mut run).await;
             }
             Ended::Stopped(stop)
@@ -164,23 +168,17 @@ fn settle(handle: &TaskRun, tool: &Tool, outcome: Outcome) -> Result<Json, Fault
     }
 }
 
-/// What is to be stored of the end; nothing if the store knows of it already.
+/// What is to be stored of the end; nothing if the store knows of it already. Whether what comes to its end now still counts, the
+/// task says when it is stored.
 fn end_command(handle: &TaskRun, task: &Task<Json>, began: bool, ended: Ended) -> Option<Command<Json>> {
     let by = task.attempt;
-    // A stop that came while the body was on its last steps counts as well.
-    let stop = match &ended {
-        Ended::Stopped(stop) => Some(*stop),
-        Ended::Of(_) => handle.stop(),
-    };
-    match (stop, ended) {
-        (Some(stop), Ended::Stopped(_)) => stop.end(by, began, task.origin.restartable),
-        (None, Ended::Stopped(_)) => None,
-        (Some(stop), Ended::Of(_)) if stop.discards_outcome() => None,
-        (_, Ended::Of(Ok(result))) => {
+    match ended {
+        Ended::Stopped(stop) => stop.end(by, began, task.origin.restartable),
+        Ended::Of(Ok(result)) => {
             let message = handle.engine.registry.finish(task.id, by);
             Some(Command::Complete { by, result, message })
         }
-        (_, Ended::Of(Err(fault))) => Some(Command::Fail { by, fault }),
+        Ended::Of(Err(fault)) => Some(Command::Fail { by, fault }),
     }
 }
 
