@@ -152,8 +152,8 @@ impl Lease {
         self.holds(now) && (self.draining(now) == Draining::No || mutant!(DrainingTakesUp))
     }
 
-    /// What has to be done at `now`. `load` is what the node has to do, as it is from this call on or was later: what it took up
-    /// before is in it.
+    /// What has to be done at `now`. `load` is what the node has to do, counted after it was told what the last answer said of a
+    /// drain: what it took up before it knew of one is in it.
     pub fn due<P>(&mut self, now: Millis, load: Load) -> Due<P> {
         let deadline = match self.state {
             State::Lost => return Due::Lost,

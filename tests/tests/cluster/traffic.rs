@@ -1,9 +1,8 @@
 //! Many clients at all nodes while something happens to them; what every client saw is held against the claims.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokkuri_tests::harness::operator::Scrape;
-use tokkuri_tests::harness::{Cluster, DEADLINE, Issuer, LOOK_AGAIN, Postgres};
+use tokkuri_tests::harness::{Cluster, Issuer, Postgres};
 use tokkuri_tests::history::{History, Rules, What};
 use tokkuri_tests::traffic::faults::Fault;
 use tokkuri_tests::traffic::random::Random;
@@ -34,14 +33,20 @@ async fn a_single_node_in_peace_breaks_no_claim() {
     let cluster = options.setting("tasks.max_per_principal", RULES.limit).start(1);
     let traffic = Traffic::start(&cluster, &issuer, busy(3));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let history = traffic.finish().await;
-    println!("{:?}", history.counts());
-    judge(&history);
+    let history = judged(traffic).await;
     let counts = history.counts();
     for kind in ["created", "read", "answered", "cancelled", "told", "notfound", "streams over: Whole"] {
         assert!(counts.contains_key(kind), "{kind}: {counts:?}");
     }
     assert!(!counts.contains_key("unheard") && !counts.contains_key("later"), "{counts:?}");
+}
+
+/// What every client saw, once all are done; no claim is broken.
+async fn judged(traffic: Traffic) -> History {
+    let history = traffic.finish().await;
+    println!("{:?}", history.counts());
+    judge(&history);
+    history
 }
 
 /// Whoever asked was answered, or found nobody there to ask: nothing was cut off.
@@ -68,22 +73,8 @@ async fn a_rolling_restart_under_load_fails_no_request() {
             Fault::Terminate(node).strike(&mut cluster, &postgres, LEASE, &recorder).await;
         }
     }
-    let history = traffic.finish().await;
-    println!("{:?}", history.counts());
-    judge(&history);
+    let history = judged(traffic).await;
     heard(&history);
-}
-
-/// Waits until the node knows that it drains, as a balancer would, and then until nothing of its own runs there.
-async fn drained(cluster: &Cluster, node: usize) {
-    let start = Instant::now();
-    while cluster.node(node).admin_get("/readyz", &[]).await.status != 503 {
-        assert!(start.elapsed() < DEADLINE, "it never hears that it is to drain");
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
-    cluster.unlist(node);
-    let runs = |scrape: &Scrape| scrape.sum("tokkuri_runs_alive") + scrape.sum("tokkuri_runs_queued");
-    cluster.node(node).scrape_until("nothing to run there", |scrape| runs(scrape) == 0.0).await;
 }
 
 /// As one does it who wants to lose nothing: each is drained first, and told to go once nothing runs there.
@@ -95,14 +86,12 @@ async fn a_rolling_restart_of_drained_nodes_fails_no_task() {
     let traffic = Traffic::start(&cluster, &issuer, busy(4));
     for (node, name) in ["a", "b", "c"].into_iter().enumerate() {
         tokio::time::sleep(Duration::from_millis(1000)).await;
-        cluster.admin((node + 1) % 3, &["drain", name, "--deadline", "500ms"]);
-        drained(&cluster, node).await;
+        cluster.admin((node + 1) % 3, &["drain", name, "--deadline", "500ms", "--wait"]);
+        cluster.unlist(node);
         let recorder = traffic.recorder().clone();
         Fault::Terminate(node).strike(&mut cluster, &postgres, LEASE, &recorder).await;
     }
-    let history = traffic.finish().await;
-    println!("{:?}", history.counts());
-    judge(&history);
+    let history = judged(traffic).await;
     heard(&history);
     let states = history.entries.iter().filter_map(|entry| match &entry.what {
         What::Read { task, state } | What::Told { task, state, .. } => Some((task, state)),
@@ -125,7 +114,5 @@ async fn no_claim_is_broken_while_things_go_wrong() {
         tokio::time::sleep(random.ms(200, 1500)).await;
         Fault::any(&mut random, 3, LEASE).strike(&mut cluster, &postgres, LEASE, &recorder).await;
     }
-    let history = traffic.finish().await;
-    println!("{:?}", history.counts());
-    judge(&history);
+    judged(traffic).await;
 }
